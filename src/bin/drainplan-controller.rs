@@ -1,0 +1,3 @@
+//! The controller.
+
+fn main() {}

@@ -1,0 +1,105 @@
+//! The disruption controller's arithmetic and the Eviction API's verdict, recomputed.
+//!
+//! Rules carry their upstream place: `disruption.go` is `pkg/controller/disruption/disruption.go`, `eviction.go` is
+//! `pkg/registry/core/pod/storage/eviction.go` of Kubernetes v1.37.2.
+
+use jiff::Timestamp;
+
+use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Text};
+
+/// The four numbers of a budget's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Numbers {
+    pub expected_pods: i32,
+    pub current_healthy: i32,
+    pub desired_healthy: i32,
+    pub disruptions_allowed: i32,
+}
+
+/// A budget as the disruption controller would report it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Computed {
+    /// With `sync_error` the numbers the controller would leave: allowed is 0, the rest as reported.
+    pub numbers: Numbers,
+    /// The controller's own message when it cannot compute the budget (reason SyncFailed).
+    pub sync_error: Option<String>,
+    /// Owners whose scale must be asked for and was not, or could not be read: the numbers are not to be trusted.
+    pub unread_scales: Vec<(Text, OwnerRef)>,
+}
+
+/// What `POST …/eviction` answers for a pod, from the reported status as the server decides it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub code: u16,
+    pub cause: Cause,
+    /// Names of the budgets the server looks at; empty where it looks at none.
+    pub budgets: Vec<Text>,
+}
+
+/// Why the server answers as it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// 201: pending, finished or terminating pods are not held by any budget.
+    NotCounted,
+    /// 201: no budget selects the pod.
+    NoBudget,
+    /// 201: the budget allows a disruption.
+    Allowed,
+    /// 201: an unready pod under AlwaysAllow.
+    UnhealthyAlwaysAllowed,
+    /// 201: an unready pod whose budget is healthy without it.
+    UnhealthyOfHealthyBudget,
+    /// 429: the budget allows nothing now.
+    Exhausted,
+    /// 429 with Retry-After: the controller has not observed the budget's present spec.
+    StillProcessing,
+    /// 403 with the cause DisruptionBudget: negative allowance.
+    NegativeAllowance,
+    /// 403 with the cause DisruptionBudget: more than 2000 unconfirmed disruptions.
+    TooManyDisruptedPods,
+    /// 500: several budgets select the pod.
+    SeveralBudgets,
+    /// 403: the namespace is being deleted.
+    NamespaceTerminating,
+}
+
+/// What configuration alone says about a budget: how many pods it requires, how many it can ever have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attainable {
+    /// Healthy pods the budget requires at full scale.
+    pub required: i32,
+    /// Healthy pods its owners can ever provide.
+    pub attainable: i32,
+    /// The spec has neither minAvailable nor maxUnavailable.
+    pub neither_field: bool,
+    /// Reported and recomputed allowance are 0 and required ≥ attainable, or neither field is written.
+    pub never: bool,
+}
+
+/// The budget as the disruption controller would compute it now (`disruption.go: trySync`).
+#[must_use]
+pub fn recompute(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Computed {
+    let _ = (cluster, budget, now);
+    todo!()
+}
+
+/// What the Eviction API would answer for the pod now (`eviction.go: Create`).
+#[must_use]
+pub fn verdict(cluster: &Cluster, pod: &Pod) -> Verdict {
+    let _ = (cluster, pod);
+    todo!()
+}
+
+/// Disruptions that may be spent now: the smaller of reported and recomputed, less the evictions in flight.
+#[must_use]
+pub fn room(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> i32 {
+    let _ = (cluster, budget, now);
+    todo!()
+}
+
+/// Whether the configuration can ever allow a disruption.
+#[must_use]
+pub fn attainable(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Attainable {
+    let _ = (cluster, budget, now);
+    todo!()
+}

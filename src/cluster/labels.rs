@@ -1,0 +1,87 @@
+//! Labels, and the selectors that match them.
+
+use std::sync::Arc;
+
+/// A shared string: names and labels repeat thousands of times in a cluster.
+pub type Text = Arc<str>;
+
+/// Labels, sorted by key, shared by all pods of a template.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Labels(Arc<[(Text, Text)]>);
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self(Arc::new([]))
+    }
+}
+
+impl Labels {
+    /// From pairs in any order.
+    pub fn new(pairs: impl IntoIterator<Item = (Text, Text)>) -> Self {
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        pairs.sort();
+        pairs.dedup_by(|a, b| a.0 == b.0);
+        Self(pairs.into())
+    }
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Text> {
+        let at = self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        self.0.get(at).map(|(_, value)| value)
+    }
+    /// All pairs, sorted by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&Text, &Text)> {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+}
+
+/// A label selector. Without requirements it matches everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selector {
+    /// All must hold.
+    pub requirements: Vec<Requirement>,
+}
+
+/// One requirement of a selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: Text,
+    /// How its value is compared.
+    pub operator: Operator,
+    /// With what; empty for `Exists` and `DoesNotExist`.
+    pub values: Vec<Text>,
+}
+
+/// The operators of label selectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// The value is one of the list.
+    In,
+    /// The key is absent or its value is none of the list.
+    NotIn,
+    /// The key is there.
+    Exists,
+    /// The key is absent.
+    DoesNotExist,
+}
+
+impl Selector {
+    /// Whether all requirements hold.
+    #[must_use]
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.requirements.iter().all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        match self.operator {
+            Operator::In => value.is_some_and(|value| self.values.contains(value)),
+            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}

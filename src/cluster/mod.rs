@@ -1,0 +1,187 @@
+//! What is observed: nodes, pods, budgets and owners as small structs with shared strings.
+//!
+//! The same functions fill a [`Cluster`] from watch events and from files, so that live and offline answers are
+//! equal. Nothing here decides; nothing here reads a clock or talks to a server.
+
+mod evictions;
+mod labels;
+mod objects;
+mod pdb;
+mod pod;
+mod workload;
+
+pub use evictions::{Evictions, InFlight, Refusal};
+pub use labels::{Labels, Operator, Requirement, Selector, Text};
+pub use objects::{Namespace, Node, Taint};
+pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
+pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
+pub use workload::{Scale, Workload, WorkloadKind};
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Everything the decisions read, as last observed. Cheap to query by node and by budget.
+#[derive(Debug, Default, Clone)]
+pub struct Cluster {
+    nodes: BTreeMap<Text, Arc<Node>>,
+    namespaces: HashMap<Text, Arc<Namespace>>,
+    pods: HashMap<PodKey, Arc<Pod>>,
+    pods_by_node: HashMap<Text, BTreeSet<PodKey>>,
+    pods_by_namespace: HashMap<Text, BTreeSet<PodKey>>,
+    budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
+    workloads: HashMap<Text, Arc<Workload>>,
+    scales: HashMap<Text, Scale>,
+    /// Evictions sent and not yet seen in a budget, and the last refusal of each pod: kept by whoever acts.
+    pub evictions: Evictions,
+}
+
+impl Cluster {
+    /// An empty cluster.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    // --- changes, one object at a time ---
+
+    /// Adds or replaces a node.
+    pub fn apply_node(&mut self, node: Node) {
+        self.nodes.insert(node.name.clone(), Arc::new(node));
+    }
+    /// Forgets a node.
+    pub fn delete_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+    }
+    /// Adds or replaces a namespace.
+    pub fn apply_namespace(&mut self, namespace: Namespace) {
+        self.namespaces.insert(namespace.name.clone(), Arc::new(namespace));
+    }
+    /// Forgets a namespace.
+    pub fn delete_namespace(&mut self, name: &str) {
+        self.namespaces.remove(name);
+    }
+    /// Adds or replaces a pod; a pod reborn under the same name replaces the old one.
+    pub fn apply_pod(&mut self, pod: Pod) {
+        let key = pod.key();
+        self.unindex_pod(&key);
+        if let Some(node) = &pod.node {
+            self.pods_by_node.entry(node.clone()).or_default().insert(key.clone());
+        }
+        self.pods_by_namespace.entry(pod.namespace.clone()).or_default().insert(key.clone());
+        self.pods.insert(key, Arc::new(pod));
+    }
+    /// Forgets a pod.
+    pub fn delete_pod(&mut self, key: &PodKey) {
+        self.unindex_pod(key);
+        self.pods.remove(key);
+    }
+    /// Adds or replaces a budget, and settles the evictions in flight that its status now shows.
+    pub fn apply_budget(&mut self, budget: Pdb) {
+        self.evictions.seen_in(&budget);
+        self.budgets
+            .entry(budget.namespace.clone())
+            .or_default()
+            .insert(budget.name.clone(), Arc::new(budget));
+    }
+    /// Forgets a budget.
+    pub fn delete_budget(&mut self, key: &BudgetKey) {
+        if let Some(of_namespace) = self.budgets.get_mut(&key.namespace) {
+            of_namespace.remove(&key.name);
+        }
+    }
+    /// Adds or replaces a workload (an owner with a scale that is watched).
+    pub fn apply_workload(&mut self, workload: Workload) {
+        self.workloads.insert(workload.uid.clone(), Arc::new(workload));
+    }
+    /// Forgets a workload.
+    pub fn delete_workload(&mut self, uid: &str) {
+        self.workloads.remove(uid);
+    }
+    /// Records what `*/scale` of an owner that is not watched answered.
+    pub fn record_scale(&mut self, owner_uid: Text, scale: Scale) {
+        self.scales.insert(owner_uid, scale);
+    }
+
+    fn unindex_pod(&mut self, key: &PodKey) {
+        let Some(old) = self.pods.get(key) else { return };
+        if let Some(node) = &old.node
+            && let Some(keys) = self.pods_by_node.get_mut(node)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.pods_by_node.remove(node);
+            }
+        }
+        if let Some(keys) = self.pods_by_namespace.get_mut(&key.namespace) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.pods_by_namespace.remove(&key.namespace);
+            }
+        }
+    }
+
+    // --- questions ---
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.values()
+    }
+    /// The node of that name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Arc<Node>> {
+        self.nodes.get(name)
+    }
+    /// The namespace of that name.
+    #[must_use]
+    pub fn namespace(&self, name: &str) -> Option<&Arc<Namespace>> {
+        self.namespaces.get(name)
+    }
+    /// The pod of that name.
+    #[must_use]
+    pub fn pod(&self, key: &PodKey) -> Option<&Arc<Pod>> {
+        self.pods.get(key)
+    }
+    /// All pods, in no order.
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.values()
+    }
+    /// The pods bound to a node, by namespace and name.
+    pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods_by_node.get(node).into_iter().flatten().filter_map(|key| self.pods.get(key))
+    }
+    /// The pods of a namespace, by name.
+    pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods_by_namespace.get(namespace).into_iter().flatten().filter_map(|key| self.pods.get(key))
+    }
+    /// All budgets, in no order of namespaces.
+    pub fn budgets(&self) -> impl Iterator<Item = &Arc<Pdb>> {
+        self.budgets.values().flat_map(BTreeMap::values)
+    }
+    /// The budgets of a namespace, by name.
+    pub fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pdb>> {
+        self.budgets.get(namespace).into_iter().flat_map(BTreeMap::values)
+    }
+    /// The budget of that name.
+    #[must_use]
+    pub fn budget(&self, key: &BudgetKey) -> Option<&Arc<Pdb>> {
+        self.budgets.get(&key.namespace).and_then(|budgets| budgets.get(&key.name))
+    }
+    /// The budgets whose selector matches the pod, by name: our own match, as the server's own.
+    pub fn budgets_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Arc<Pdb>> {
+        self.budgets_in(&pod.namespace).filter(|budget| budget.selects(&pod.labels))
+    }
+    /// The watched workload of that uid.
+    #[must_use]
+    pub fn workload(&self, uid: &str) -> Option<&Arc<Workload>> {
+        self.workloads.get(uid)
+    }
+    /// The watched workloads, in no order.
+    pub fn workloads(&self) -> impl Iterator<Item = &Arc<Workload>> {
+        self.workloads.values()
+    }
+    /// What `*/scale` of an owner that is not watched answered, when it was asked.
+    #[must_use]
+    pub fn scale(&self, owner_uid: &str) -> Option<&Scale> {
+        self.scales.get(owner_uid)
+    }
+}

@@ -1,0 +1,45 @@
+//! Nodes and namespaces.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Labels, Text};
+
+/// A node, as far as plans read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub name: Text,
+    pub uid: Text,
+    pub resource_version: Text,
+    pub created: Option<Timestamp>,
+    /// Being deleted: the object stays only for its finalizers.
+    pub deleting: bool,
+    pub labels: Labels,
+    /// Only the `drainplan.dev/…` ones.
+    pub annotations: BTreeMap<Text, Text>,
+    pub unschedulable: bool,
+    pub taints: Vec<Taint>,
+    /// `True`, `False` or `Unknown` of the Ready condition; `Unknown` when there is none.
+    pub ready: Text,
+    pub boot_id: Text,
+    pub kubelet_version: Text,
+}
+
+/// A taint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taint {
+    pub key: Text,
+    pub value: Text,
+    pub effect: Text,
+}
+
+/// A namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    pub name: Text,
+    /// Being deleted: evictions in it are refused (403, NamespaceTerminating).
+    pub terminating: bool,
+    /// The message of the condition that says content or finalizers remain, if any.
+    pub content_remaining: Option<Text>,
+}

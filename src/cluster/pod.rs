@@ -1,0 +1,106 @@
+//! Pods.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Labels, Text};
+
+/// A pod's namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PodKey {
+    pub namespace: Text,
+    pub name: Text,
+}
+
+/// A pod, as far as budgets, explanations and plans read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    pub namespace: Text,
+    pub name: Text,
+    pub uid: Text,
+    pub created: Option<Timestamp>,
+    pub labels: Labels,
+    /// The node it is bound to; `None` while unscheduled.
+    pub node: Option<Text>,
+    pub phase: PodPhase,
+    /// Its Ready condition is True.
+    pub ready: bool,
+    /// The owner reference with `controller: true`.
+    pub owner: Option<Arc<OwnerRef>>,
+    /// It is terminating.
+    pub deletion: Option<Deletion>,
+    pub finalizers: Box<[Text]>,
+    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`).
+    pub mirror: bool,
+    /// The names of its emptyDir volumes.
+    pub empty_dirs: Box<[Text]>,
+    pub restart_policy: RestartPolicy,
+    /// What ails its containers, when one has restarted or waits.
+    pub trouble: Option<Box<ContainerTrouble>>,
+    /// The scheduler's message when PodScheduled is False with reason Unschedulable.
+    pub unschedulable: Option<Text>,
+}
+
+/// When a terminating pod must be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deletion {
+    /// `deletionTimestamp`; it already contains the grace period.
+    pub at: Timestamp,
+    /// `deletionGracePeriodSeconds`; 0 once the kubelet has confirmed the end.
+    pub grace_seconds: i64,
+}
+
+/// The controller of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OwnerRef {
+    pub api_version: Text,
+    pub kind: Text,
+    pub name: Text,
+    pub uid: Text,
+}
+
+/// A pod's phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PodPhase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+/// Whether the kubelet starts ended containers again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RestartPolicy {
+    Always,
+    OnFailure,
+    Never,
+}
+
+/// What ails a pod's containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerTrouble {
+    /// The largest restart count of a container.
+    pub restarts: i32,
+    /// The first waiting reason, such as `CrashLoopBackOff`.
+    pub waiting: Option<Text>,
+}
+
+impl Pod {
+    /// Namespace and name.
+    #[must_use]
+    pub fn key(&self) -> PodKey {
+        PodKey { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+    /// Succeeded or Failed.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+    /// Deleted, but its object is still there.
+    #[must_use]
+    pub fn terminating(&self) -> bool {
+        self.deletion.is_some()
+    }
+}
