@@ -1,1 +1,62 @@
-//! What users write and read.
+//! What users write and read: the `DrainPlan`, its status, its reasons and the names it leaves on nodes.
+
+mod duration;
+mod reasons;
+mod spec;
+mod status;
+
+pub use duration::PlanDuration;
+pub use reasons::{NodeReason, Outlook, Reason};
+pub use spec::{
+    DrainPlan, DrainPlanSpec, Eviction, HandOff, IntOrPercent, NodeRequirement, NodeSelector, Nodes,
+    OnNodeTimeout, PodPolicy, RequirementOperator, Then, Timeouts, Until,
+};
+pub use status::{
+    BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeStatus, PlanPhase, PodCounts,
+    WaitingPod, condition,
+};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use kube::CustomResourceExt as _;
+
+/// Names that the controller leaves on other objects.
+pub mod names {
+    /// Annotation on a node that a plan holds: `<plan name>/<plan uid>/<run>/<since>`.
+    pub const CLAIM: &str = "drainplan.dev/plan";
+    /// Annotation on a claimed node that somebody had cordoned before us.
+    pub const WAS_CORDONED: &str = "drainplan.dev/was-cordoned";
+    /// Annotation on a node that a plan left cordoned as it was told to; the value is the plan's name.
+    pub const KEPT_CORDONED: &str = "drainplan.dev/kept-cordoned";
+    /// Finalizer on a plan that may hold nodes.
+    pub const FINALIZER: &str = "drainplan.dev/nodes";
+    /// All annotations of ours begin so.
+    pub const PREFIX: &str = "drainplan.dev/";
+}
+
+/// The `CustomResourceDefinition`.
+///
+/// Nothing is nullable: the server then drops a null as if the field were absent, and no rule needs to think of it.
+#[must_use]
+pub fn crd() -> CustomResourceDefinition {
+    let mut crd = DrainPlan::crd();
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            forbid_null(schema);
+        }
+    }
+    crd
+}
+
+fn forbid_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+        forbid_null(property);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(item)) => forbid_null(item),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(forbid_null),
+        None => {}
+    }
+}

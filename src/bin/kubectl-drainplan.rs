@@ -1,3 +1,6 @@
-//! The kubectl plugin.
+//! `kubectl drainplan …`.
 
-fn main() {}
+fn main() -> anyhow::Result<()> {
+    print!("{}", serde_saphyr::to_string(&drainplan::api::crd())?);
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Why a pod waits, and why a node is where it is. The strings are the contract; a newer controller may add some.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether waiting will help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Outlook {
+    /// Time alone does it.
+    WillClear,
+    /// Something may recover.
+    MayClear,
+    /// Someone must change something.
+    NeverClears,
+}
+
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            /// All of them, in the order in which the first match wins.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The string that users read.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant),)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a pod waits; the first match in this order is said.
+    Reason {
+        /// It has no controller and the plan does not allow evicting it.
+        Unmanaged,
+        /// It has emptyDir data and the plan does not allow losing it.
+        LocalData,
+        /// Its object is only kept by finalizers.
+        FinalizerHolds,
+        /// It is going, and may still.
+        Terminating,
+        /// It should have gone.
+        TerminatingOverdue,
+        /// 403: its namespace is being deleted.
+        NamespaceTerminating,
+        /// Several budgets select it; the server answers 500.
+        MultipleBudgets,
+        /// The disruption controller cannot compute its budget.
+        BudgetSyncFailed,
+        /// Arithmetic on configuration: the budget can never allow it.
+        BudgetNeverAllows,
+        /// No pod of the budget has a controller, so it expects none and allows none.
+        BudgetCountsNone,
+        /// The owners' scale is 0 or below the pods present.
+        OwnerScalingDown,
+        /// The budget's reported status is behind, or differs from what it should be.
+        BudgetStale,
+        /// Pods of the budget are unready, and not because they have just started.
+        BudgetUnhealthy,
+        /// No disruption left now; pods are being replaced or are starting.
+        BudgetExhausted,
+        /// 403 with the cause DisruptionBudget.
+        BudgetRefused,
+        /// 403 without any other cause: the controller may not evict.
+        Forbidden,
+        /// An admission webhook or policy denied the eviction.
+        AdmissionDenied,
+        /// An admission webhook could not be asked.
+        AdmissionUnavailable,
+        /// The server throttles requests.
+        ApiThrottled,
+        /// Any other refusal, quoted.
+        ServerError,
+    }
+}
+
+reasons! {
+    /// Why a node is in its phase.
+    NodeReason {
+        /// A pod on it can never be evicted as things are.
+        Blocked,
+        /// Another plan, or another tool, holds it.
+        ClaimedByOther,
+        /// As many nodes are in progress as the plan allows.
+        AwaitingSlot,
+        /// The node object is gone.
+        NodeGone,
+        /// Somebody uncordoned it while it was being drained.
+        UncordonedByHand,
+        /// It was not empty at its deadline.
+        TimedOut,
+        /// The plan ended before it was drained.
+        PlanEnded,
+    }
+}

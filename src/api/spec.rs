@@ -1,0 +1,266 @@
+//! The spec of a `DrainPlan`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::{DrainPlanStatus, PlanDuration};
+
+/// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
+#[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "drainplan.dev",
+    version = "v1alpha1",
+    kind = "DrainPlan",
+    shortname = "dp",
+    status = "DrainPlanStatus",
+    derive = "PartialEq",
+    doc = "Empties nodes for maintenance and says, for every pod still waiting, which budget it waits on and why.",
+    validation = Rule::new("!has(oldSelf.status) || !has(oldSelf.status.finishedAt) || self.spec == oldSelf.spec")
+        .message("the plan has ended and its spec is frozen: delete it and create a new one"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Nodes", type_ = "string", json_path = ".status.progress", description = "nodes done, of all"),
+    printcolumn(name = "Waiting", type_ = "integer", json_path = ".status.podCounts.waiting", description = "pods that cannot be evicted now"),
+    printcolumn(name = "Blocked On", type_ = "string", json_path = ".status.blockedOn", description = "the budgets they wait on"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.handOff) && has(self.handOff.then)")
+    .message("handOff.then says what happens to an empty node: write KeepCordoned or Uncordon"))]
+pub struct DrainPlanSpec {
+    /// Which nodes to drain.
+    pub nodes: Nodes,
+    /// Start nothing and evict nothing while true; deadlines go on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub suspend: bool,
+    /// How long things may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<Timeouts>,
+    /// What happens to a node that is not empty at its deadline; it is Failed either way. Default: Return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_node_timeout: Option<OnNodeTimeout>,
+    /// How many nodes may fail, as a number or a percentage of the selected nodes, rounded down; one more ends the
+    /// plan at once. Default: 100%.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_failed_nodes: Option<IntOrPercent>,
+    /// Which pods may be evicted, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<PodPolicy>,
+    /// What happens on the empty node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_off: Option<HandOff>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Which nodes, by labels or by names.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.selector) || (has(self.names) && size(self.names) > 0)")
+    .message("nodes: write either selector or names"))]
+#[x_kube(validation = Rule::new("!(has(self.selector) && has(self.names) && size(self.names) > 0)")
+    .message("nodes: write either selector or names, not both"))]
+pub struct Nodes {
+    /// By labels; taken by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<NodeSelector>,
+    /// By names; taken in the order written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5000), inner(length(min = 1, max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub names: Vec<String>,
+}
+
+/// A label selector.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(
+        "(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)")
+    .message("an empty selector would take every node; if that is meant write matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]"))]
+pub struct NodeSelector {
+    /// Labels that must be there with these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub match_labels: BTreeMap<String, String>,
+    /// Requirements that must all hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub match_expressions: Vec<NodeRequirement>,
+}
+
+/// One requirement of a selector.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.operator in ['Exists', 'DoesNotExist'] || (has(self.values) && size(self.values) > 0)")
+    .message("write the values for operator In or NotIn"))]
+#[x_kube(validation = Rule::new("self.operator in ['In', 'NotIn'] || !has(self.values) || size(self.values) == 0")
+    .message("write no values for operator Exists or DoesNotExist"))]
+pub struct NodeRequirement {
+    /// The label's key.
+    #[schemars(length(min = 1, max = 317))]
+    pub key: String,
+    /// How the value is compared.
+    pub operator: RequirementOperator,
+    /// With what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), inner(length(max = 63)))]
+    pub values: Vec<String>,
+}
+
+/// The operators of label selectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RequirementOperator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+/// How long things may take.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timeouts {
+    /// From the start of a node until it must be empty; also how long a plan of which no node can be started
+    /// waits. Default: 15m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<PlanDuration>,
+    /// From the plan's start until it is ended. No default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanDuration>,
+}
+
+/// What happens to a node that is not empty at its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum OnNodeTimeout {
+    /// Give it back: uncordoned, unless it was cordoned before.
+    #[default]
+    Return,
+    /// Leave it cordoned.
+    Keep,
+}
+
+/// Which pods may be evicted, and how.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodPolicy {
+    /// Pods without a controller, which nobody will create again. Default: Refuse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmanaged: Option<Eviction>,
+    /// Pods with emptyDir volumes, whose data is lost. Default: Refuse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_dir: Option<Eviction>,
+    /// Overrides the pods' own grace period. No default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub grace_period_seconds: Option<i64>,
+}
+
+/// Whether a kind of pods may be evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Eviction {
+    #[default]
+    Refuse,
+    Evict,
+}
+
+/// What happens on the empty node.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HandOff {
+    /// Until when the node is held. Default: Drained, that is no longer than until it is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+    /// What happens then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Then>,
+}
+
+/// Until when an empty node is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Until {
+    /// Not at all: an empty node is done.
+    #[default]
+    Drained,
+}
+
+/// What happens to a node that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Then {
+    /// It stays cordoned, with an annotation that says by which plan.
+    KeepCordoned,
+    /// It is uncordoned, unless it was cordoned before.
+    Uncordon,
+}
+
+/// A number or a percentage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum IntOrPercent {
+    /// A number.
+    Int(i32),
+    /// `50%`.
+    Percent(String),
+}
+
+impl IntOrPercent {
+    /// The number, or the percentage of `total` rounded down; `None` when it is neither.
+    #[must_use]
+    pub fn of(&self, total: usize) -> Option<usize> {
+        match self {
+            Self::Int(number) => usize::try_from(*number).ok(),
+            Self::Percent(text) => {
+                let percent: usize = text.strip_suffix('%')?.parse().ok()?;
+                Some(total.saturating_mul(percent) / 100)
+            }
+        }
+    }
+}
+
+impl JsonSchema for IntOrPercent {
+    fn schema_name() -> Cow<'static, str> {
+        "IntOrPercent".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "x-kubernetes-int-or-string": true,
+            "maxLength": 4,
+            "x-kubernetes-validations": [{
+                "rule": "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",
+                "message": "write a number of nodes, such as 2, or a percentage up to 100%, such as 25%",
+            }],
+        })
+    }
+}
+
+impl DrainPlanSpec {
+    /// How long a node may take.
+    #[must_use]
+    pub fn node_timeout(&self) -> PlanDuration {
+        let written = self.timeouts.as_ref().and_then(|timeouts| timeouts.node.clone());
+        written.unwrap_or_else(|| PlanDuration::minutes(15))
+    }
+
+    /// Whether pods are held back by the plan.
+    #[must_use]
+    pub fn pod_policy(&self) -> PodPolicy {
+        self.pods.clone().unwrap_or_default()
+    }
+
+    /// What happens to an empty node; the schema asks for it to be written.
+    #[must_use]
+    pub fn then(&self) -> Option<Then> {
+        self.hand_off.as_ref().and_then(|hand_off| hand_off.then)
+    }
+}

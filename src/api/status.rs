@@ -1,0 +1,227 @@
+//! The status of a `DrainPlan`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Outlook;
+
+/// Condition types.
+pub mod condition {
+    /// True when the plan has completed.
+    pub const READY: &str = "Ready";
+    /// Present while the plan runs.
+    pub const RECONCILING: &str = "Reconciling";
+    /// Present when only a person can help.
+    pub const STALLED: &str = "Stalled";
+    /// True while pods wait; names their budgets.
+    pub const DRAIN_BLOCKED: &str = "DrainBlocked";
+}
+
+/// What the controller has done and what it waits for.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainPlanStatus {
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// A summary for people; machines read the conditions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<PlanPhase>,
+    /// When the first node could have been taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When the plan ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Time>,
+    /// Since when nothing is in progress and nothing can be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_since: Option<Time>,
+    /// Nodes done, of all, such as `5/12`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// The budgets that waiting pods are held by, such as `shop/web +2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_on: Option<String>,
+    /// How many nodes are where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_counts: Option<NodeCounts>,
+    /// How many pods were moved and how many wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_counts: Option<PodCounts>,
+    /// Ready, Reconciling, Stalled, DrainBlocked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+    /// All nodes in progress, blocked ones, and up to 100 ended ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeStatus>,
+    /// Names of ended nodes beyond those in `nodes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_done: Vec<String>,
+    /// Names of failed nodes beyond those in `nodes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_failed: Vec<String>,
+    /// Names of skipped nodes beyond those in `nodes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_skipped: Vec<String>,
+    /// The budgets that touch a waiting pod, with recomputed numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetStatus>,
+}
+
+/// The phase of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum PlanPhase {
+    /// Not started, or nothing to do.
+    Pending,
+    /// Nodes are being drained, or waited for.
+    Running,
+    /// Asked to pause.
+    Suspended,
+    /// All nodes are done.
+    Completed,
+    /// It ended with nodes that are not.
+    Failed,
+}
+
+/// How many nodes are where; `total` is the sum of the others without `blocked`, which is part of `pending`.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeCounts {
+    pub total: i32,
+    pub pending: i32,
+    pub draining: i32,
+    pub handed_off: i32,
+    pub done: i32,
+    pub failed: i32,
+    pub skipped: i32,
+    pub blocked: i32,
+}
+
+/// Pods of the plan's nodes.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodCounts {
+    /// Pods whose eviction the server accepted and that are gone, or going.
+    pub evicted: i32,
+    /// Pods that cannot be evicted now.
+    pub waiting: i32,
+    /// Pods that are going.
+    pub terminating: i32,
+}
+
+/// The phase of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum NodePhase {
+    /// Not started.
+    Pending,
+    /// Cordoned; its pods are being evicted.
+    Draining,
+    /// Empty, in the hands of an outside actor.
+    HandedOff,
+    /// Ended well.
+    Done,
+    /// Ended at a deadline.
+    Failed,
+    /// Left alone.
+    Skipped,
+}
+
+/// One node of the plan.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// Its name.
+    pub name: String,
+    /// Its uid: a node reborn under the same name is another node.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Where it is.
+    pub phase: NodePhase,
+    /// Why, as one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[A-Z][A-Za-z]{0,63}$"))]
+    pub reason: Option<String>,
+    /// Why, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When it must be empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Time>,
+    /// When it was empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained_at: Option<Time>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Time>,
+    /// Pods still to go, waiting and terminating ones included.
+    pub pods_left: i32,
+    /// Pods evicted from it so far.
+    pub pods_evicted: i32,
+    /// The pods that wait, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingPod>,
+    /// How many more wait.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_waiting: i32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(value: &i32) -> bool {
+    *value == 0
+}
+
+/// A pod that waits, and why.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingPod {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
+    /// The budgets that select it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<String>,
+    /// Why it waits, as one word.
+    #[schemars(regex(pattern = "^[A-Z][A-Za-z]{0,63}$"))]
+    pub reason: String,
+    /// Whether waiting will help.
+    pub outlook: Outlook,
+    /// Why, with the numbers and the names, and what to change.
+    pub message: String,
+    /// Since when it waits for this reason.
+    pub since: Time,
+}
+
+/// A budget that touches a waiting pod.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetStatus {
+    /// The budget's namespace.
+    pub namespace: String,
+    /// The budget's name.
+    pub name: String,
+    /// The numbers, recomputed.
+    #[serde(flatten)]
+    pub numbers: BudgetNumbers,
+    /// The reported numbers, where they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<BudgetNumbers>,
+    /// How many pods of the plan wait on it.
+    pub waiting_pods: i32,
+}
+
+/// The four numbers of a budget.
+#[derive(KubeSchema, Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetNumbers {
+    pub expected_pods: i32,
+    pub current_healthy: i32,
+    pub desired_healthy: i32,
+    pub disruptions_allowed: i32,
+}
