@@ -1,0 +1,167 @@
+# shellcheck shell=bash
+# The processes of a cluster. Only a process that a file of the cluster names
+# and whose command line names the cluster's directory is ever touched.
+
+readonly COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok-controller)
+
+component_pidfile() { printf "%s/pids/%s.pid\n" "$1" "$2"; }
+component_logfile() { printf "%s/logs/%s.log\n" "$1" "$2"; }
+
+# is_ours DIR PID: the process is there, no zombie, and works for that cluster.
+is_ours() {
+    local argument
+    while IFS= read -r -d '' argument; do
+        [[ $argument != *"$1/"* ]] || return 0
+    done 2>/dev/null <"/proc/$2/cmdline"
+    return 1
+} 2>/dev/null
+
+# component_pid DIR COMPONENT: prints the pid of the living process, or fails.
+component_pid() {
+    local pidfile pid
+    pidfile=$(component_pidfile "$1" "$2")
+    [[ -s $pidfile ]] || return 1
+    pid=$(<"$pidfile")
+    is_ours "$1" "$pid" || return 1
+    printf '%s\n' "$pid"
+}
+
+component_alive() { component_pid "$1" "$2" >/dev/null; }
+component_gone() { ! component_alive "$1" "$2"; }
+
+# component_port DIR COMPONENT
+component_port() {
+    awk -v name="$2" '$1 == name { print $2 }' "$1/ports"
+}
+
+# component_healthy DIR COMPONENT: it answers for itself.
+component_healthy() {
+    local dir=$1 port
+    port=$(component_port "$dir" "$2")
+    local get=(curl --silent --fail --max-time 2 --noproxy '*')
+    case $2 in
+        etcd) [[ $("${get[@]}" "http://127.0.0.1:$port/health") == *'"true"'* ]] ;;
+        kube-apiserver)
+            "${get[@]}" --cacert "$dir/pki/ca.crt" --cert "$dir/pki/admin.crt" --key "$dir/pki/admin.key" \
+                "https://127.0.0.1:$port/readyz" >/dev/null
+            ;;
+        kube-scheduler) "${get[@]}" --insecure "https://127.0.0.1:$port/readyz" >/dev/null ;;
+        kube-controller-manager) "${get[@]}" --insecure "https://127.0.0.1:$port/healthz" >/dev/null ;;
+        kwok-controller) "${get[@]}" --insecure "https://127.0.0.1:$port/healthz" >/dev/null ;;
+    esac
+}
+
+component_healthy_or_gone() { component_healthy "$1" "$2" || component_gone "$1" "$2"; }
+
+# component_await DIR COMPONENT: healthy within a minute, or its log and failure.
+component_await() {
+    await 60 component_healthy_or_gone "$1" "$2" || true
+    component_alive "$1" "$2" && component_healthy "$1" "$2" && return 0
+    component_blame "$1" "$2"
+    return 1
+}
+
+# component_blame DIR COMPONENT: says what is wrong with it, with its log.
+component_blame() {
+    local log
+    log=$(component_logfile "$1" "$2")
+    if component_alive "$1" "$2"; then
+        say "$2 does not answer; the end of its log:"
+    else
+        say "$2 has ended; the end of its log:"
+    fi
+    tail -n 30 "$log" >&2 || true
+}
+
+# component_record DIR COMPONENT: keeps its command line for a later start.
+component_record() {
+    local pid
+    pid=$(component_pid "$1" "$2")
+    cat "/proc/$pid/cmdline" >"$1/commands/$2"
+}
+
+# component_start DIR COMPONENT [FLAG…]: as it was started first, with these
+# flags behind. Does not wait until it is healthy.
+component_start() {
+    local dir=$1 name=$2 command
+    shift 2
+    [[ -s $dir/commands/$name ]] || die "the cluster was created without $name"
+    mapfile -d '' -t command <"$dir/commands/$name"
+    (
+        cd "$dir"
+        setsid "${command[@]}" "$@" </dev/null >>"$(component_logfile "$dir" "$name")" 2>&1 &
+        printf '%s' $! >"$(component_pidfile "$dir" "$name")"
+    )
+}
+
+# component_signal DIR COMPONENT SIGNAL
+component_signal() {
+    local pid
+    pid=$(component_pid "$1" "$2") || die "$2 is not running"
+    kill -s "$3" "$pid"
+}
+
+component_paused() {
+    local pid
+    pid=$(component_pid "$1" "$2") && grep -q '^State:\s*T' "/proc/$pid/status"
+}
+
+# component_command VERB [--kill] NAME COMPONENT [FLAG…]
+component_command() {
+    local verb=$1 signal=TERM dir name
+    shift
+    if [[ $verb == stop && ${1:-} == --kill ]]; then
+        signal=KILL
+        shift
+    fi
+    (($# >= 2)) || die "usage: e2e/testbed $verb NAME COMPONENT"
+    dir=$(cluster_dir "$1") name=$2
+    shift 2
+    [[ " ${COMPONENTS[*]} " == *" $name "* ]] || die "$name is not one of ${COMPONENTS[*]}"
+    case $verb in
+        log) cat "$(component_logfile "$dir" "$name")" ;;
+        stop)
+            component_alive "$dir" "$name" || return 0
+            component_signal "$dir" "$name" "$signal"
+            component_signal "$dir" "$name" CONT 2>/dev/null || true
+            if ! await 10 component_gone "$dir" "$name"; then
+                component_signal "$dir" "$name" KILL
+                await 10 component_gone "$dir" "$name" || die "$name cannot be stopped"
+            fi
+            ;;
+        start)
+            component_alive "$dir" "$name" && die "$name is running"
+            [[ $name != kwok-controller ]] || kwok_release_leases "$dir"
+            component_start "$dir" "$name" "$@"
+            component_await "$dir" "$name" || exit 1
+            [[ $name != etcd ]] || kwok_refresh "$dir"
+            ;;
+        pause)
+            component_signal "$dir" "$name" STOP
+            await 10 component_paused "$dir" "$name" || die "$name cannot be paused"
+            ;;
+        resume)
+            component_signal "$dir" "$name" CONT
+            component_await "$dir" "$name" || exit 1
+            [[ $name != etcd ]] || kwok_refresh "$dir"
+            ;;
+    esac
+}
+
+# kwok_release_leases DIR: a new kwok does not touch the nodes of an old one
+# until its leases have expired, 40 s later; so they go first.
+kwok_release_leases() {
+    component_healthy "$1" kube-apiserver || return 0
+    simulator "$1" delete leases --namespace kube-node-lease --all --wait=false >/dev/null
+}
+
+# kwok_refresh DIR: kwok does not try again what the server failed for want of
+# etcd; a new one looks at everything.
+kwok_refresh() {
+    component_alive "$1" kwok-controller && component_healthy "$1" kube-apiserver || return 0
+    component_signal "$1" kwok-controller KILL
+    await 10 component_gone "$1" kwok-controller
+    kwok_release_leases "$1"
+    component_start "$1" kwok-controller
+    component_await "$1" kwok-controller || exit 1
+}
