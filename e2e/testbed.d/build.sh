@@ -15,7 +15,7 @@ module_version() {
 # recipe NAME: sets module, package and ldflags for the binary.
 recipe() {
     module=$E2E/control-plane ldflags="-s -w"
-    local kubernetes minor
+    local kubernetes minor variables
     case $1 in
         etcd)
             package=go.etcd.io/etcd/server/v3
@@ -28,9 +28,10 @@ recipe() {
             package=k8s.io/kubernetes/cmd/$1
             kubernetes=$(module_version k8s.io/kubernetes "$module/go.mod")
             minor=${kubernetes#v*.}
-            ldflags+=" -X k8s.io/component-base/version.gitVersion=$kubernetes"
-            ldflags+=" -X k8s.io/component-base/version.gitMajor=1"
-            ldflags+=" -X k8s.io/component-base/version.gitMinor=${minor%%.*}"
+            for variables in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+                ldflags+=" -X $variables.gitVersion=$kubernetes"
+                ldflags+=" -X $variables.gitMajor=1 -X $variables.gitMinor=${minor%%.*}"
+            done
             ;;
     esac
 }
@@ -42,12 +43,20 @@ bin_dir() {
         return
     fi
     command -v go >/dev/null || die "Go is needed to build the testbed; or name a directory with ${BINARIES[*]} in TESTBED_BIN"
-    local kubernetes etcd kwok go
+    local kubernetes etcd kwok go name module package ldflags recipes
     kubernetes=$(module_version k8s.io/kubernetes "$E2E/control-plane/go.mod")
     etcd=$(module_version go.etcd.io/etcd/server/v3 "$E2E/control-plane/go.mod")
     kwok=$(module_version sigs.k8s.io/kwok "$E2E/kwok/go.mod")
     go=$(cd "$E2E/control-plane" && GOWORK=off go env GOVERSION GOHOSTOS GOHOSTARCH | paste -sd-)
-    printf '%s\n' "$CACHE/k8s-$kubernetes-etcd-$etcd-kwok-$kwok-$go"
+    recipes=$(
+        cat "$E2E"/control-plane/go.{mod,sum} "$E2E"/kwok/go.{mod,sum}
+        for name in "${BINARIES[@]}"; do
+            recipe "$name"
+            printf '%s\n' "$package $ldflags"
+        done
+    )
+    recipes=$(sha256sum <<<"$recipes")
+    printf '%s\n' "$CACHE/k8s-$kubernetes-etcd-$etcd-kwok-$kwok-$go-${recipes:0:8}"
 }
 
 # missing_binaries DIR: the names of those that are not there.

@@ -76,12 +76,10 @@ cluster_remove() {
         kill -KILL "$pid" 2>/dev/null || true
     done
     for pid in "${pids[@]}"; do
-        await 20 not_ours "$dir" "$pid" || die "process $pid of $dir cannot be ended"
+        await 20 has_ended "$dir" "$pid" || die "process $pid of $dir cannot be ended"
     done
     rm -rf "$dir"
 }
-
-not_ours() { ! is_ours "$1" "$2"; }
 
 # free_ports N: N ports that nobody has, nor any cluster, even a stopped one.
 # They lie below the ports that the kernel hands out.
@@ -135,14 +133,16 @@ cluster_up() {
     # shellcheck disable=SC2206 # the removed ones are empty
     components=(${components[@]})
 
-    local owner began=$SECONDS
+    local owner bin began=$SECONDS
     owner=$(owner_line)
     build
+    bin=$(bin_dir)
     lock_state
     remove_orphans
     [[ ! -e $STATE/$name ]] || die "there is a cluster $name already; e2e/testbed down $name removes it"
     DIR=$STATE/$name
-    mkdir "$DIR" "$DIR/commands"
+    mkdir "$DIR"
+    ln -s "$bin" "$DIR/bin"
     printf '%s\n' "$owner" >"$DIR/owner"
     trap cluster_abandon EXIT
     trap 'exit 129' HUP
@@ -150,7 +150,7 @@ cluster_up() {
     trap 'exit 143' TERM
 
     cluster_prepare "$DIR" "${components[@]}" -- "${arguments[@]}"
-    cluster_create "$DIR" "$(bin_dir)" "${components[@]}"
+    cluster_create "$DIR" "$bin"
     unlock_state
     cluster_settle "$DIR" "${components[@]}"
     trap - EXIT HUP INT TERM
@@ -186,7 +186,7 @@ cluster_prepare() {
     # it one directory for everybody else.
     local home=$dir/kwok/clusters/${dir##*/} part
     mkdir -p "$home/logs" "$home/pids"
-    for part in logs pids pki; do
+    for part in logs pids pki kwok.yaml; do
         ln -s "$home/$part" "$dir/$part"
     done
 
@@ -217,12 +217,10 @@ cluster_prepare() {
     } >"$dir/config.yaml"
 }
 
-# cluster_create DIR BIN COMPONENT…: lets kwokctl create it. Its word on how
+# cluster_create DIR BIN: lets kwokctl create it. Its word on how
 # that went is worth nothing, so etcd and the API server are watched meanwhile.
 cluster_create() {
     local dir=$1 bin=$2 component end=$((SECONDS + 120))
-    shift 2
-    # shellcheck disable=SC2086
     env -i PATH="$bin:$PATH" HOME="$dir" KWOK_WORKDIR="$dir/kwok" \
         kwokctl create cluster --name "${dir##*/}" --config "$dir/config.yaml" --kubeconfig "$dir/kubeconfig" \
         --kube-audit-policy "$E2E/cluster/audit-policy.yaml" --timeout 120s --wait 0s \
@@ -266,8 +264,9 @@ cluster_settle() {
     local dir=$1 component
     shift
     for component; do
+        # On a slow machine some give up before the API server is there.
+        component_alive "$dir" "$component" || component_start "$dir" "$component"
         component_await "$dir" "$component" || exit 1
-        component_record "$dir" "$component"
     done
     [[ " $* " != *" kube-controller-manager "* ]] ||
         await 60 default_account "$dir" || die "the controller manager does not work: there is no default service account"
@@ -278,7 +277,7 @@ default_account() { simulator "$1" get serviceaccount default --namespace defaul
 # simulator DIR ARG…: kubectl with the rights of a kubelet and of everybody
 # else, as a user that is not in the audit log.
 simulator() {
-    "$(bin_dir)/kubectl" --kubeconfig "$1/simulator.kubeconfig" "${@:2}"
+    "$1/bin/kubectl" --kubeconfig "$1/simulator.kubeconfig" "${@:2}"
 }
 
 # cluster_down NAME: also when it is not there.
@@ -306,5 +305,5 @@ cluster_list() {
 cluster_kubectl() {
     local dir
     dir=$(cluster_dir "${1:-}")
-    exec "$(bin_dir)/kubectl" --kubeconfig "$dir/kubeconfig" "${@:2}"
+    exec "$dir/bin/kubectl" --kubeconfig "$dir/kubeconfig" "${@:2}"
 }

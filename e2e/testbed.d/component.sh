@@ -7,13 +7,22 @@ readonly COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler 
 component_pidfile() { printf "%s/pids/%s.pid\n" "$1" "$2"; }
 component_logfile() { printf "%s/logs/%s.log\n" "$1" "$2"; }
 
-# is_ours DIR PID: the process is there, no zombie, and works for that cluster.
+# is_ours DIR PID: the process is there and works for that cluster.
 is_ours() {
     local argument
     while IFS= read -r -d '' argument; do
         [[ $argument != *"$1/"* ]] || return 0
-    done 2>/dev/null <"/proc/$2/cmdline"
+    done <"/proc/$2/cmdline"
     return 1
+} 2>/dev/null
+
+# has_ended DIR PID: the process, once ours, holds no port and no file any more.
+# A process that is about to end has no command line already.
+has_ended() {
+    local status
+    status=$(<"/proc/$2/status") || return 0
+    [[ $status != *$'\nState:\t'[ZX]* ]] || return 0
+    [[ -n $(tr -d '\0' <"/proc/$2/cmdline") ]] && ! is_ours "$1" "$2"
 } 2>/dev/null
 
 # component_pid DIR COMPONENT: prints the pid of the living process, or fails.
@@ -73,11 +82,24 @@ component_blame() {
     tail -n 30 "$log" >&2 || true
 }
 
-# component_record DIR COMPONENT: keeps its command line for a later start.
-component_record() {
-    local pid
-    pid=$(component_pid "$1" "$2")
-    cat "/proc/$pid/cmdline" >"$1/commands/$2"
+# component_command_line DIR COMPONENT: its binary and flags, one a line, as
+# kwokctl has written them down.
+component_command_line() {
+    awk -v want="$2" '
+        /^- args:/ { count = 0; within = 1; next }
+        within && /^  - / {
+            sub(/^  - /, "")
+            if ($0 ~ /^\047.*\047$/) $0 = substr($0, 2, length($0) - 2)
+            flags[++count] = $0
+            next
+        }
+        /^  binary: / { within = 0; binary = $2 }
+        /^  name: / && $2 == want {
+            print binary
+            for (i = 1; i <= count; i++) print flags[i]
+            exit
+        }
+    ' "$1/kwok.yaml"
 }
 
 # component_start DIR COMPONENT [FLAG…]: as it was started first, with these
@@ -85,13 +107,22 @@ component_record() {
 component_start() {
     local dir=$1 name=$2 command
     shift 2
-    [[ -s $dir/commands/$name ]] || die "the cluster was created without $name"
-    mapfile -d '' -t command <"$dir/commands/$name"
+    mapfile -t command < <(component_command_line "$dir" "$name")
+    ((${#command[@]})) || die "the cluster was created without $name"
     (
         cd "$dir"
         setsid "${command[@]}" "$@" </dev/null >>"$(component_logfile "$dir" "$name")" 2>&1 &
         printf '%s' $! >"$(component_pidfile "$dir" "$name")"
     )
+}
+
+# component_end DIR COMPONENT SIGNAL: ends it, if it is there, and waits.
+component_end() {
+    local pid
+    pid=$(component_pid "$1" "$2") || return 0
+    kill -s "$3" "$pid"
+    kill -s CONT "$pid" 2>/dev/null || true
+    await 30 has_ended "$1" "$pid" || die "$2 does not end"
 }
 
 # component_signal DIR COMPONENT SIGNAL
@@ -106,12 +137,12 @@ component_paused() {
     pid=$(component_pid "$1" "$2") && grep -q '^State:\s*T' "/proc/$pid/status"
 }
 
-# component_command VERB [--kill] NAME COMPONENT [FLAG…]
+# component_command VERB [--gently] NAME COMPONENT [FLAG…]
 component_command() {
-    local verb=$1 signal=TERM dir name
+    local verb=$1 signal=KILL dir name
     shift
-    if [[ $verb == stop && ${1:-} == --kill ]]; then
-        signal=KILL
+    if [[ $verb == stop && ${1:-} == --gently ]]; then
+        signal=TERM
         shift
     fi
     (($# >= 2)) || die "usage: e2e/testbed $verb NAME COMPONENT"
@@ -120,15 +151,7 @@ component_command() {
     [[ " ${COMPONENTS[*]} " == *" $name "* ]] || die "$name is not one of ${COMPONENTS[*]}"
     case $verb in
         log) cat "$(component_logfile "$dir" "$name")" ;;
-        stop)
-            component_alive "$dir" "$name" || return 0
-            component_signal "$dir" "$name" "$signal"
-            component_signal "$dir" "$name" CONT 2>/dev/null || true
-            if ! await 10 component_gone "$dir" "$name"; then
-                component_signal "$dir" "$name" KILL
-                await 10 component_gone "$dir" "$name" || die "$name cannot be stopped"
-            fi
-            ;;
+        stop) component_end "$dir" "$name" "$signal" ;;
         start)
             component_alive "$dir" "$name" && die "$name is running"
             [[ $name != kwok-controller ]] || kwok_release_leases "$dir"
@@ -159,8 +182,7 @@ kwok_release_leases() {
 # etcd; a new one looks at everything.
 kwok_refresh() {
     component_alive "$1" kwok-controller && component_healthy "$1" kube-apiserver || return 0
-    component_signal "$1" kwok-controller KILL
-    await 10 component_gone "$1" kwok-controller
+    component_end "$1" kwok-controller KILL
     kwok_release_leases "$1"
     component_start "$1" kwok-controller
     component_await "$1" kwok-controller || exit 1
