@@ -1,6 +1,6 @@
 //! Evictions in flight and refusals: what the one who acts has seen of its own requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,6 +14,7 @@ const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_secs(2);
 pub struct InFlight {
     pub pod: PodKey,
     pub uid: Text,
+    pub node: Text,
     pub budgets: Vec<BudgetKey>,
     /// When the server accepted it; `None` until it answers.
     pub accepted: Option<Timestamp>,
@@ -30,6 +31,8 @@ pub struct Refusal {
     pub message: Text,
     /// Reasons of `details.causes`, such as `DisruptionBudget`.
     pub causes: Vec<Text>,
+    /// The budgets that selected the pod.
+    pub budgets: Vec<BudgetKey>,
     /// How many times in a row this pod was refused.
     pub times: u32,
     /// Not before this instant, unless a budget of the pod changes.
@@ -41,49 +44,60 @@ pub struct Refusal {
 pub struct Evictions {
     in_flight: HashMap<Text, InFlight>,
     refusals: HashMap<Text, Refusal>,
+    /// Accepted evictions that no written status counts yet: pod uid and node.
+    uncounted: HashSet<(Text, Text)>,
+    /// Nodes that a consistent list has shown to be empty, with the draining that asked.
+    confirmed: HashMap<Text, Timestamp>,
 }
 
 impl Evictions {
     /// An eviction leaves for the server.
-    pub fn sent(&mut self, pod: PodKey, uid: Text, budgets: Vec<BudgetKey>) {
-        self.in_flight.insert(uid.clone(), InFlight { pod, uid, budgets, accepted: None });
+    pub fn sent(&mut self, eviction: InFlight) {
+        self.in_flight.insert(eviction.uid.clone(), eviction);
     }
-    /// The server accepted it: it stays in flight until a budget shows it, at most two seconds.
+    /// The server accepted it: it stays in flight until its budgets show it, at most two seconds.
     pub fn accepted(&mut self, uid: &str, now: Timestamp) {
         self.refusals.remove(uid);
         let Some(eviction) = self.in_flight.get_mut(uid) else { return };
+        self.uncounted.insert((eviction.uid.clone(), eviction.node.clone()));
         if eviction.budgets.is_empty() {
             self.in_flight.remove(uid);
         } else {
             eviction.accepted = Some(now);
         }
     }
-    /// The server refused it, or the call failed before it could be accepted.
+    /// The server refused it, or the call failed: it is in flight no longer.
     pub fn refused(&mut self, refusal: Refusal) {
         self.in_flight.remove(&refusal.uid);
         self.refusals.insert(refusal.uid.clone(), refusal);
     }
-    /// The request never left, or the pod was gone: nothing to remember.
+    /// The pod turned out to be gone, going or another one: nothing was sent.
     pub fn withdrawn(&mut self, uid: &str) {
         self.in_flight.remove(uid);
     }
-    /// A budget's status shows these evictions; and a refusal of its pods may be retried at once.
+    /// A budget has changed: what its status shows is in flight no longer, and its refused pods may be tried again.
     pub fn seen_in(&mut self, budget: &Pdb) {
         let key = budget.key();
         self.in_flight.retain(|_, eviction| {
-            let shown = budget.status.disrupted_pods.contains_key(&eviction.pod.name);
-            if shown && eviction.pod.namespace == key.namespace {
+            if budget.status.disrupted_pods.contains_key(&eviction.pod.name) {
                 eviction.budgets.retain(|waiting| *waiting != key);
             }
             !(eviction.budgets.is_empty() && eviction.accepted.is_some())
         });
+        for refusal in self.refusals.values_mut().filter(|refusal| refusal.budgets.contains(&key)) {
+            refusal.retry_at = Timestamp::MIN;
+        }
     }
-    /// Drops what has waited too long to be seen; returns when to look again.
-    pub fn expire(&mut self, now: Timestamp) -> Option<Timestamp> {
+    /// Drops what has waited too long to be seen.
+    pub fn expire(&mut self, now: Timestamp) {
         self.in_flight.retain(|_, eviction| eviction.accepted.is_none_or(|at| at + UNSEEN_LIMIT > now));
+    }
+    /// When the next eviction in flight is dropped.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Timestamp> {
         self.in_flight.values().filter_map(|eviction| eviction.accepted).map(|at| at + UNSEEN_LIMIT).min()
     }
-    /// Forgets a pod that is gone.
+    /// Forgets the refusals of a pod that is gone.
     pub fn forget(&mut self, uid: &str) {
         self.refusals.remove(uid);
     }
@@ -102,5 +116,29 @@ impl Evictions {
     #[must_use]
     pub fn refusal(&self, uid: &str) -> Option<&Refusal> {
         self.refusals.get(uid)
+    }
+    /// Accepted evictions from a node that no written status counts yet.
+    #[must_use]
+    pub fn uncounted_on(&self, node: &str) -> i32 {
+        let count = self.uncounted.iter().filter(|(_, of)| &**of == node).count();
+        i32::try_from(count).unwrap_or(i32::MAX)
+    }
+    /// The evictions that a status written now will count.
+    #[must_use]
+    pub fn uncounted(&self) -> HashSet<(Text, Text)> {
+        self.uncounted.clone()
+    }
+    /// A status that counts these evictions has been written.
+    pub fn counted(&mut self, evictions: &HashSet<(Text, Text)>, nodes: impl Fn(&str) -> bool) {
+        self.uncounted.retain(|eviction| !(evictions.contains(eviction) && nodes(&eviction.1)));
+    }
+    /// A consistent list has shown that no pod is left to go from a node.
+    pub fn confirm_empty(&mut self, node: Text, since: Timestamp) {
+        self.confirmed.insert(node, since);
+    }
+    /// Whether that was confirmed for this draining of the node.
+    #[must_use]
+    pub fn is_confirmed(&self, node: &str, since: Timestamp) -> bool {
+        self.confirmed.get(node) == Some(&since)
     }
 }

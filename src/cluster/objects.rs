@@ -18,6 +18,8 @@ pub struct Node {
     pub labels: Labels,
     /// Only the `drainplan.dev/…` ones.
     pub annotations: BTreeMap<Text, Text>,
+    /// It has annotations at all, ours or others'.
+    pub annotated: bool,
     pub unschedulable: bool,
     pub taints: Vec<Taint>,
     /// `True`, `False` or `Unknown` of the Ready condition; `Unknown` when there is none.

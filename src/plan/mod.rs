@@ -1,1 +1,208 @@
-//! What to do now.
+//! What to do now: which node next, what to evict from it, when to look again.
+//!
+//! [`decide`] is total and deterministic: the same input gives the same output, whatever happened before. What must
+//! last is in the plans' status ([`memory`]) and on the nodes ([`ownership`]). A decision's status is written before
+//! its actions are done, so "node n is Draining since t" is known to the next leader before n is touched.
+
+mod conditions;
+mod drain;
+mod memory;
+mod ownership;
+mod report;
+mod run;
+mod selection;
+mod survey;
+mod transitions;
+mod words;
+
+pub use memory::Memory;
+pub use ownership::{Claim, NodeChange};
+pub use report::{Change, change};
+pub use transitions::{Notice, Severity, Subject, notices};
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use crate::api::{DrainPlan, DrainPlanStatus};
+use crate::cluster::{BudgetKey, Cluster, PodKey, Text};
+use crate::explain::{Explainer, Patience};
+
+/// The plans of a cluster, as last observed.
+#[derive(Debug, Clone, Default)]
+pub struct Plans {
+    /// Those that could be read.
+    pub readable: Vec<Arc<DrainPlan>>,
+    /// Uids of those that could not: they exist, so what they hold is not given back.
+    pub unreadable: HashSet<String>,
+}
+
+/// Waiting times and limits, an argument so that tests need no waiting.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The waiting times of the explanations.
+    pub patience: Patience,
+    /// How many nodes that cannot be started are looked at beyond the first in order, in one decision.
+    pub lookahead: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let seconds = jiff::SignedDuration::from_secs;
+        let patience = Patience { overdue: seconds(30), stale: seconds(30), starting: seconds(600) };
+        Self { patience, lookahead: 50 }
+    }
+}
+
+/// What to do for one plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The plan's name.
+    pub plan: String,
+    /// The plan's uid.
+    pub uid: String,
+    /// The status to write before anything is done; `None` when the plan is being deleted.
+    pub status: Option<DrainPlanStatus>,
+    /// What to do, in order.
+    pub actions: Vec<Action>,
+}
+
+/// What to do for all plans, and when to look again if nothing happens.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Decisions {
+    /// One for each readable plan.
+    pub plans: Vec<Decision>,
+    /// Nodes held by plans that are gone, to be given back.
+    pub sweep: Vec<Action>,
+    /// When time alone changes something.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Put our finalizer on the plan.
+    AddFinalizer,
+    /// Take our finalizer off the plan: it holds no node.
+    RemoveFinalizer,
+    /// Change a node by one JSON patch that tests its resourceVersion.
+    PatchNode {
+        /// The node's name.
+        node: Text,
+        /// What the patch does.
+        change: NodeChange,
+        /// The patch.
+        patch: serde_json::Value,
+    },
+    /// Evict a pod.
+    Evict(Evict),
+    /// List the node's pods from the server, to be sure that none is left.
+    ConfirmEmpty {
+        /// The node's name.
+        node: Text,
+        /// Which draining of the node asks.
+        since: Timestamp,
+    },
+}
+
+/// An eviction to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evict {
+    /// Which pod.
+    pub pod: PodKey,
+    /// Exactly which: a pod reborn under its name is another pod.
+    pub uid: Text,
+    /// From which node.
+    pub node: Text,
+    /// The budgets of which it spends one disruption.
+    pub spends: Vec<BudgetKey>,
+    /// Instead of the pod's own grace period.
+    pub grace_period_seconds: Option<i64>,
+}
+
+/// What all plans share in one decision.
+struct Round<'a> {
+    cluster: &'a Cluster,
+    explainer: Explainer<'a>,
+    settings: &'a Settings,
+    now: Timestamp,
+    /// Nodes by the uid of the plan that has a claim on them.
+    claimed: HashMap<String, Vec<Text>>,
+    /// The plan that holds a node, by a claim or by its status.
+    holders: BTreeMap<Text, Holder>,
+    /// Disruptions spent so far in this decision.
+    spent: HashMap<BudgetKey, i32>,
+    wake_at: Option<Timestamp>,
+}
+
+/// Who holds a node.
+struct Holder {
+    uid: String,
+    name: String,
+}
+
+impl Round<'_> {
+    /// Look again at that instant, if it is still to come.
+    fn wake(&mut self, at: Timestamp) {
+        if at > self.now {
+            self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+        }
+    }
+}
+
+/// What to do now for every plan.
+#[must_use]
+pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Settings) -> Decisions {
+    let mut round = Round {
+        cluster,
+        explainer: Explainer::new(cluster, now, &settings.patience),
+        settings,
+        now,
+        claimed: HashMap::new(),
+        holders: BTreeMap::new(),
+        spent: HashMap::new(),
+        wake_at: cluster.evictions.next_expiry(),
+    };
+    let sweep = hold(&mut round, plans);
+
+    let mut ordered: Vec<&Arc<DrainPlan>> = plans.readable.iter().collect();
+    ordered.sort_by_key(|plan| (plan.creation_timestamp(), plan.name_any()));
+    let mut runs: Vec<run::Run<'_>> =
+        ordered.into_iter().map(|plan| run::Run::advance(&mut round, plan)).collect();
+    drain::evict(&mut round, &mut runs);
+
+    let plans = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
+    Decisions { plans, sweep, wake_at: round.wake_at }
+}
+
+/// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.
+fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
+    let mut sweep = Vec::new();
+    let known: HashSet<String> =
+        plans.readable.iter().filter_map(|plan| plan.uid()).chain(plans.unreadable.iter().cloned()).collect();
+    for node in round.cluster.nodes() {
+        let Some(claim) = Claim::on(node) else {
+            sweep.extend(ownership::drop_stale_mark(node));
+            continue;
+        };
+        if known.contains(claim.uid) {
+            let holder = Holder { uid: claim.uid.to_owned(), name: claim.plan.to_owned() };
+            round.claimed.entry(claim.uid.to_owned()).or_default().push(node.name.clone());
+            round.holders.insert(node.name.clone(), holder);
+        } else {
+            sweep.push(ownership::patch(node, NodeChange::GiveBack));
+        }
+    }
+    for plan in &plans.readable {
+        let Some(uid) = plan.uid() else { continue };
+        for (node, record) in &Memory::of(plan).nodes {
+            if record.in_progress() {
+                let holder = || Holder { uid: uid.clone(), name: plan.name_any() };
+                round.holders.entry(node.clone()).or_insert_with(holder);
+            }
+        }
+    }
+    sweep
+}

@@ -1,0 +1,154 @@
+//! The conditions, by the rules of kstatus: `Reconciling` and `Stalled` are there only when true.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::run::{Run, Stall};
+use super::words;
+use crate::api::{DrainPlanStatus, NodePhase, NodeStatus, Outlook, PlanPhase, WaitingPod, condition};
+
+/// The longest message of a condition, in bytes.
+const MESSAGE: usize = 2048;
+
+/// A condition before it is compared with the one that was there.
+struct Said {
+    type_: &'static str,
+    status: bool,
+    reason: &'static str,
+    message: String,
+}
+
+/// The conditions of a status, with the times of the old ones where nothing flipped.
+pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let generation = run.plan.metadata.generation;
+    let said =
+        [Some(ready(run, status)), reconciling(status), stalled(run, status), Some(drain_blocked(status))];
+    let said = said.into_iter().flatten().map(|said| {
+        let truth = if said.status { "True" } else { "False" };
+        let before = old.iter().find(|condition| condition.type_ == said.type_ && condition.status == truth);
+        Condition {
+            type_: said.type_.to_owned(),
+            status: truth.to_owned(),
+            reason: said.reason.to_owned(),
+            message: words::bounded(said.message, MESSAGE),
+            observed_generation: generation,
+            last_transition_time: before.map_or(Time(now), |before| before.last_transition_time.clone()),
+        }
+    });
+    said.collect()
+}
+
+fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
+    let (status, reason, message) = match (status.phase, &run.stalled) {
+        (Some(PlanPhase::Completed), _) => (true, "Completed", summary(status)),
+        (Some(PlanPhase::Failed), _) => (false, "Failed", failures(status)),
+        (Some(PlanPhase::Suspended), _) => (false, "Suspended", format!("suspended; {}", summary(status))),
+        (_, Some(stall)) => (false, stall.reason(), stall.message().to_owned()),
+        _ => (false, "Draining", progress(status)),
+    };
+    Said { type_: condition::READY, status, reason, message }
+}
+
+fn reconciling(status: &DrainPlanStatus) -> Option<Said> {
+    (status.phase == Some(PlanPhase::Running)).then(|| Said {
+        type_: condition::RECONCILING,
+        status: true,
+        reason: "Draining",
+        message: summary(status),
+    })
+}
+
+fn stalled(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
+    let (reason, message) = match (status.phase, &run.stalled) {
+        (Some(PlanPhase::Failed), _) => ("Failed", failures(status)),
+        (_, Some(stall)) => (stall.reason(), stall.message().to_owned()),
+        _ => return None,
+    };
+    Some(Said { type_: condition::STALLED, status: true, reason, message })
+}
+
+/// True when a pod waits for more than time.
+fn drain_blocked(status: &DrainPlanStatus) -> Said {
+    let open = |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::Pending);
+    let waiting: Vec<&WaitingPod> = status.nodes.iter().filter(open).flat_map(|node| &node.waiting).collect();
+    let held: Vec<&WaitingPod> =
+        waiting.iter().filter(|pod| pod.outlook != Outlook::WillClear).copied().collect();
+    let (status, reason, pods) = match (held.is_empty(), waiting.is_empty()) {
+        (false, _) => (true, "PodsHeld", held),
+        (true, false) => (false, "PodsWaiting", waiting),
+        (true, true) => (false, "NothingWaits", waiting),
+    };
+    let named: Vec<String> = pods.iter().map(|pod| name_pod(pod)).collect();
+    let message = if named.is_empty() {
+        "no pod waits".to_owned()
+    } else {
+        let first = pods.first().map(|pod| pod.message.as_str()).unwrap_or_default();
+        format!("{}: {}; {first}", words::count(named.len(), "pod"), words::list(&named))
+    };
+    Said { type_: condition::DRAIN_BLOCKED, status, reason, message }
+}
+
+fn name_pod(pod: &WaitingPod) -> String {
+    if pod.budgets.is_empty() {
+        format!("{}/{} ({})", pod.namespace, pod.pod, pod.reason)
+    } else {
+        format!("{}/{} ({} of {})", pod.namespace, pod.pod, pod.reason, pod.budgets.join(" and "))
+    }
+}
+
+impl Stall {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::InvalidSpec(_) => "InvalidSpec",
+            Self::NoNodes(_) => "NoNodes",
+            Self::AllBlocked(_) => "AllBlocked",
+        }
+    }
+
+    fn message(&self) -> &str {
+        match self {
+            Self::InvalidSpec(message) | Self::NoNodes(message) | Self::AllBlocked(message) => message,
+        }
+    }
+}
+
+/// `2 of 3 nodes done, 1 failed`.
+fn summary(status: &DrainPlanStatus) -> String {
+    let Some(counts) = &status.node_counts else { return String::new() };
+    let mut text = format!("{} of {} done", counts.done, words::count(usize_of(counts.total), "node"));
+    for (number, word) in [
+        (counts.draining, "draining"),
+        (counts.handed_off, "handed off"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.blocked, "blocked"),
+    ] {
+        if number > 0 {
+            text.push_str(&format!(", {number} {word}"));
+        }
+    }
+    text
+}
+
+fn progress(status: &DrainPlanStatus) -> String {
+    let mut text = summary(status);
+    for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Draining) {
+        let message = node.message.as_deref().unwrap_or("being drained");
+        text.push_str(&format!("; {}: {message}", node.name));
+    }
+    text
+}
+
+fn failures(status: &DrainPlanStatus) -> String {
+    let mut text = summary(status);
+    for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Failed) {
+        let reason = node.reason.as_deref().unwrap_or("Failed");
+        let message = node.message.as_deref().unwrap_or_default();
+        text.push_str(&format!("; {} {reason}: {message}", node.name));
+    }
+    text
+}
+
+fn usize_of(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,82 @@
+//! What to evict now, over the nodes in progress of all plans.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use super::run::Run;
+use super::survey::Surveyed;
+use super::{Action, Evict, Round};
+use crate::cluster::{BudgetKey, Text};
+use crate::explain::Treatment;
+
+/// Chooses evictions. A budget's room goes to the node that was started first.
+pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
+    let mut nodes: Vec<(Timestamp, Text, usize)> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        nodes.extend(run.evicting.iter().map(|(node, since)| (*since, node.clone(), index)));
+    }
+    nodes.sort();
+    for (_, node, index) in nodes {
+        let Some(run) = runs.get_mut(index) else { continue };
+        let Some(survey) = run.surveys.get(&node) else { continue };
+        let mut candidates: Vec<&Surveyed> = survey.pods.iter().collect();
+        // A refusal should come before the disturbance: pods that cost a budget nothing, then budgeted ones, then
+        // those that nothing protects.
+        candidates.sort_by_key(|surveyed| order(surveyed));
+        let grace_period_seconds = run.policy.grace_period_seconds;
+        let mut chosen = Vec::new();
+        for surveyed in candidates {
+            if !may_go(round, surveyed) || !spend(round, &surveyed.judgement.spends) {
+                continue;
+            }
+            chosen.push(Action::Evict(Evict {
+                pod: surveyed.pod.key(),
+                uid: surveyed.pod.uid.clone(),
+                node: node.clone(),
+                spends: surveyed.judgement.spends.clone(),
+                grace_period_seconds,
+            }));
+        }
+        run.actions.extend(chosen);
+    }
+}
+
+fn order(surveyed: &Surveyed) -> (bool, Reverse<bool>) {
+    let costs = !surveyed.judgement.spends.is_empty();
+    (costs || surveyed.judgement.verdict.budgets.is_empty(), Reverse(costs))
+}
+
+/// Whether the server would take the pod now, as far as its own state goes.
+fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
+    let (pod, judgement) = (&surveyed.pod, &surveyed.judgement);
+    if judgement.treatment != Treatment::Evict
+        || pod.terminating()
+        || judgement.verdict.code != 201
+        || round.cluster.evictions.is_in_flight(&pod.uid)
+    {
+        return false;
+    }
+    match round.cluster.evictions.refusal(&pod.uid).map(|refusal| refusal.retry_at) {
+        Some(retry_at) if retry_at > round.now => {
+            round.wake(retry_at);
+            false
+        }
+        _ => true,
+    }
+}
+
+/// Takes one disruption of each budget, or of none when one of them has no room.
+fn spend(round: &mut Round<'_>, budgets: &[BudgetKey]) -> bool {
+    let has_room = |key: &BudgetKey| {
+        let room = round.cluster.budget(key).map_or(0, |budget| round.explainer.standing(budget).room);
+        room > round.spent.get(key).copied().unwrap_or(0)
+    };
+    if !budgets.iter().all(has_room) {
+        return false;
+    }
+    for key in budgets {
+        *round.spent.entry(key.clone()).or_default() += 1;
+    }
+    true
+}

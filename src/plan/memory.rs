@@ -1,0 +1,146 @@
+//! The fields of status that `decide` reads. They are never cut; everything else in status is a report.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::api::{DrainPlan, NodePhase, NodeReason, PlanPhase};
+use crate::cluster::Text;
+
+/// What a plan remembers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Memory {
+    /// When the run started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended, and how.
+    pub finished: Option<(Timestamp, PlanPhase)>,
+    /// Since when nothing is in progress and nothing can be started.
+    pub idle_since: Option<Timestamp>,
+    /// Nodes that were started or have ended, by name.
+    pub nodes: BTreeMap<Text, Record>,
+}
+
+/// What a plan remembers of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The node's uid; empty when the node was never seen, or the report was too long for it.
+    pub uid: String,
+    /// Never Pending: pending nodes are not remembered.
+    pub phase: NodePhase,
+    /// Why it is there.
+    pub reason: Option<String>,
+    /// Why, as a sentence.
+    pub message: Option<String>,
+    /// When it was started.
+    pub started_at: Option<Timestamp>,
+    /// When it was empty.
+    pub drained_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Pods evicted from it so far.
+    pub evicted: i32,
+}
+
+impl Record {
+    /// A node that is started now.
+    pub fn started(uid: &str, now: Timestamp) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            phase: NodePhase::Draining,
+            reason: None,
+            message: None,
+            started_at: Some(now),
+            drained_at: None,
+            finished_at: None,
+            evicted: 0,
+        }
+    }
+
+    /// A node that ends without ever having been started.
+    pub fn never_started(
+        uid: &str,
+        phase: NodePhase,
+        reason: NodeReason,
+        message: String,
+        now: Timestamp,
+    ) -> Self {
+        let mut record = Self { started_at: None, ..Self::started(uid, now) };
+        record.end(phase, Some((reason, message)), now);
+        record
+    }
+
+    /// The node ends here.
+    pub fn end(&mut self, phase: NodePhase, why: Option<(NodeReason, String)>, now: Timestamp) {
+        self.phase = phase;
+        self.finished_at = Some(now);
+        (self.reason, self.message) = match why {
+            Some((reason, message)) => (Some(reason.to_string()), Some(message)),
+            None => (None, None),
+        };
+    }
+
+    /// Draining or handed off.
+    pub fn in_progress(&self) -> bool {
+        matches!(self.phase, NodePhase::Draining | NodePhase::HandedOff)
+    }
+}
+
+impl Memory {
+    /// What the plan's status remembers.
+    #[must_use]
+    pub fn of(plan: &DrainPlan) -> Self {
+        let Some(status) = &plan.status else { return Self::default() };
+        let mut nodes = BTreeMap::new();
+        for (names, phase) in [
+            (&status.more_done, NodePhase::Done),
+            (&status.more_failed, NodePhase::Failed),
+            (&status.more_skipped, NodePhase::Skipped),
+        ] {
+            for name in names {
+                nodes.insert(Text::from(name.as_str()), Record::remembered_by_name(phase));
+            }
+        }
+        for node in status.nodes.iter().filter(|node| node.phase != NodePhase::Pending) {
+            let record = Record {
+                uid: node.uid.clone(),
+                phase: node.phase,
+                reason: node.reason.clone(),
+                message: node.message.clone(),
+                started_at: node.started_at.as_ref().map(|time| time.0),
+                drained_at: node.drained_at.as_ref().map(|time| time.0),
+                finished_at: node.finished_at.as_ref().map(|time| time.0),
+                evicted: node.pods_evicted,
+            };
+            nodes.insert(Text::from(node.name.as_str()), record);
+        }
+        let ended = |phase: PlanPhase| matches!(phase, PlanPhase::Completed | PlanPhase::Failed);
+        Self {
+            started_at: status.started_at.as_ref().map(|time| time.0),
+            finished: status.finished_at.as_ref().map(|time| {
+                (time.0, status.phase.filter(|phase| ended(*phase)).unwrap_or(PlanPhase::Failed))
+            }),
+            idle_since: status.idle_since.as_ref().map(|time| time.0),
+            nodes,
+        }
+    }
+
+    /// How many nodes are in a phase.
+    pub fn count(&self, phase: NodePhase) -> usize {
+        self.nodes.values().filter(|record| record.phase == phase).count()
+    }
+}
+
+impl Record {
+    fn remembered_by_name(phase: NodePhase) -> Self {
+        Self {
+            uid: String::new(),
+            phase,
+            reason: None,
+            message: None,
+            started_at: None,
+            drained_at: None,
+            finished_at: None,
+            evicted: 0,
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! One plan in one decision: its nodes are stepped, the next one is started, or the plan ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
+
+use super::memory::{Memory, Record};
+use super::ownership::{self, Claim};
+use super::selection::{Selection, select};
+use super::survey::Survey;
+use super::{Action, Decision, Holder, Round, report, words};
+use crate::api::{DrainPlan, NodePhase, NodeReason, PlanPhase, PodPolicy, names};
+use crate::cluster::{Node, Text};
+
+/// Other tools' taints on nodes that they are about to take away.
+const FOREIGN_TAINTS: [&str; 3] =
+    ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"];
+
+/// One plan in one decision.
+pub struct Run<'a> {
+    pub plan: &'a DrainPlan,
+    pub name: String,
+    pub uid: String,
+    pub policy: PodPolicy,
+    pub memory: Memory,
+    pub selection: Selection,
+    /// Why nodes that are not started are not.
+    pub pending: BTreeMap<Text, (NodeReason, String)>,
+    /// The judged pods of the nodes that were looked at.
+    pub surveys: BTreeMap<Text, Survey>,
+    /// Nodes that are claimed, cordoned and to be emptied, with their start.
+    pub evicting: Vec<(Text, Timestamp)>,
+    pub actions: Vec<Action>,
+    /// What only a person can change.
+    pub stalled: Option<Stall>,
+}
+
+/// Why a plan can do nothing at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stall {
+    /// The spec cannot be followed.
+    InvalidSpec(String),
+    /// It selects no node.
+    NoNodes(String),
+    /// Nothing is in progress and pods that never clear are on every node that is left.
+    AllBlocked(String),
+}
+
+impl<'a> Run<'a> {
+    /// Steps the plan: everything but the choice of evictions.
+    pub fn advance(round: &mut Round<'_>, plan: &'a DrainPlan) -> Self {
+        let mut run = Self {
+            plan,
+            name: plan.name_any(),
+            uid: plan.uid().unwrap_or_default(),
+            policy: plan.spec.pod_policy(),
+            memory: Memory::of(plan),
+            selection: Selection::default(),
+            pending: BTreeMap::new(),
+            surveys: BTreeMap::new(),
+            evicting: Vec::new(),
+            actions: Vec::new(),
+            stalled: None,
+        };
+        if !run.deleting() && run.memory.finished.is_none() {
+            run.work(round);
+        }
+        run.settle(round);
+        run
+    }
+
+    fn deleting(&self) -> bool {
+        self.plan.metadata.deletion_timestamp.is_some()
+    }
+
+    fn work(&mut self, round: &mut Round<'_>) {
+        let started_at = self.memory.started_at.unwrap_or(round.now);
+        self.selection = select(&self.plan.spec.nodes, round.cluster, started_at);
+        if self.plan.spec.then().is_none() {
+            // The schema asks for it; a plan written past the schema must still not be guessed at.
+            let message = "handOff.then is missing: write KeepCordoned or Uncordon".to_owned();
+            self.stalled = Some(Stall::InvalidSpec(message));
+        }
+        if self.selection.nodes.is_empty() && self.memory.nodes.is_empty() {
+            self.stalled.get_or_insert(Stall::NoNodes(words::no_nodes(&self.plan.spec.nodes)));
+        }
+        if self.stalled.is_none() && !self.plan.spec.suspend {
+            self.memory.started_at.get_or_insert(round.now);
+        }
+        let Some(started_at) = self.memory.started_at else { return };
+
+        self.miss(round);
+        self.step_draining(round);
+        self.plan_deadline(round, started_at);
+        if self.memory.finished.is_none() && self.stalled.is_none() {
+            let startable = self.look_at_pending(round);
+            if self.plan.spec.suspend {
+                self.memory.idle_since = None;
+            } else {
+                self.start_or_idle(round, startable);
+            }
+        }
+        self.end(round);
+    }
+
+    /// Names without a node are skipped.
+    fn miss(&mut self, round: &Round<'_>) {
+        for name in &self.selection.missing {
+            let message = format!("there is no node {name} that existed when the plan started");
+            let gone =
+                || Record::never_started("", NodePhase::Skipped, NodeReason::NodeGone, message, round.now);
+            self.memory.nodes.entry(name.clone()).or_insert_with(gone);
+        }
+    }
+
+    fn step_draining(&mut self, round: &mut Round<'_>) {
+        let draining: Vec<Text> = self
+            .memory
+            .nodes
+            .iter()
+            .filter(|(_, record)| record.phase == NodePhase::Draining)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in draining {
+            let Some(mut record) = self.memory.nodes.remove(&name) else { continue };
+            if self.step(round, &name, &mut record) {
+                self.memory.nodes.insert(name, record);
+            }
+        }
+    }
+
+    /// Steps one draining node; false when the plan has no more to do with it.
+    fn step(&mut self, round: &mut Round<'_>, name: &Text, record: &mut Record) -> bool {
+        let now = round.now;
+        let Some(node) = round.cluster.node(name).filter(|node| *node.uid == *record.uid).cloned() else {
+            let message = format!("node {name} was deleted while it was being drained");
+            record.end(NodePhase::Skipped, Some((NodeReason::NodeGone, message)), now);
+            return true;
+        };
+        if !self.selection.nodes.iter().any(|selected| selected.uid == node.uid) {
+            return false;
+        }
+        let since = record.started_at.unwrap_or(now);
+        let deadline = since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
+        round.wake(deadline);
+        let survey = Survey::of(&node, round.cluster, &round.explainer, &self.policy);
+        record.evicted = record.evicted.saturating_add(round.cluster.evictions.uncounted_on(name));
+
+        match Claim::on(&node) {
+            Some(claim) if claim.uid == self.uid && !node.unschedulable => {
+                let message = format!(
+                    "somebody uncordoned node {name} while it was being drained, so it is left alone"
+                );
+                record.end(NodePhase::Skipped, Some((NodeReason::UncordonedByHand, message)), now);
+            }
+            Some(claim) if claim.uid == self.uid => {
+                if survey.pods.is_empty() && round.cluster.evictions.is_confirmed(name, since) {
+                    record.drained_at = Some(now);
+                    record.end(NodePhase::Done, None, now);
+                } else if now >= deadline {
+                    record.end(
+                        NodePhase::Failed,
+                        Some((NodeReason::TimedOut, words::timed_out(&survey))),
+                        now,
+                    );
+                } else if survey.pods.is_empty() {
+                    self.actions.push(Action::ConfirmEmpty { node: name.clone(), since });
+                } else if !self.plan.spec.suspend && self.stalled.is_none() {
+                    self.evicting.push((name.clone(), since));
+                }
+            }
+            // Another plan was faster: this one has not touched the node.
+            Some(_) => return false,
+            None if now >= deadline => {
+                record.end(NodePhase::Failed, Some((NodeReason::TimedOut, words::timed_out(&survey))), now);
+            }
+            None => self.claim(&node, since),
+        }
+        self.surveys.insert(name.clone(), survey);
+        true
+    }
+
+    /// Claims a node that the status already says is Draining; the finalizer comes first.
+    fn claim(&mut self, node: &Node, since: Timestamp) {
+        if self.has_finalizer() {
+            self.actions.push(ownership::patch(node, ownership::claim(&self.name, &self.uid, since)));
+        } else if !self.actions.contains(&Action::AddFinalizer) {
+            self.actions.push(Action::AddFinalizer);
+        }
+    }
+
+    fn has_finalizer(&self) -> bool {
+        self.plan.finalizers().iter().any(|finalizer| finalizer == names::FINALIZER)
+    }
+
+    fn plan_deadline(&mut self, round: &mut Round<'_>, started_at: Timestamp) {
+        let Some(timeout) = self.plan.spec.timeouts.as_ref().and_then(|timeouts| timeouts.plan.clone())
+        else {
+            return;
+        };
+        let deadline = started_at.saturating_add(timeout.value()).unwrap_or(Timestamp::MAX);
+        round.wake(deadline);
+        if round.now >= deadline {
+            let message = format!("the plan had not ended {timeout} after its start");
+            self.stop(round, NodeReason::TimedOut, &message);
+        }
+    }
+
+    /// Ends the plan now: nodes in progress fail and are given back, the others are not taken.
+    fn stop(&mut self, round: &Round<'_>, reason: NodeReason, message: &str) {
+        for record in self.memory.nodes.values_mut().filter(|record| record.in_progress()) {
+            record.end(NodePhase::Failed, Some((reason, message.to_owned())), round.now);
+        }
+        self.evicting.clear();
+        self.memory.finished = Some((round.now, PlanPhase::Failed));
+        for node in self.not_taken() {
+            self.pending.insert(node.name.clone(), (NodeReason::PlanEnded, message.to_owned()));
+        }
+    }
+
+    /// Selected nodes of which the plan remembers nothing.
+    fn not_taken(&self) -> Vec<Arc<Node>> {
+        let new = |node: &&Arc<Node>| !self.memory.nodes.contains_key(&node.name);
+        self.selection.nodes.iter().filter(new).cloned().collect()
+    }
+
+    /// Says why pending nodes are not started; returns the first one that could be.
+    fn look_at_pending(&mut self, round: &mut Round<'_>) -> Option<Arc<Node>> {
+        let mut startable = None;
+        let mut looked_at = 0;
+        for node in self.not_taken() {
+            if startable.is_some() && looked_at >= round.settings.lookahead {
+                self.pending.insert(node.name.clone(), (NodeReason::AwaitingSlot, words::awaiting_slot()));
+                continue;
+            }
+            looked_at += 1;
+            match self.obstacle(round, &node) {
+                Some(obstacle) => {
+                    self.pending.insert(node.name.clone(), obstacle);
+                }
+                None => {
+                    self.pending
+                        .insert(node.name.clone(), (NodeReason::AwaitingSlot, words::awaiting_slot()));
+                    startable.get_or_insert(node);
+                }
+            }
+        }
+        startable
+    }
+
+    /// What keeps a pending node from being started.
+    fn obstacle(&mut self, round: &mut Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
+        if let Some(Holder { name: other, .. }) =
+            round.holders.get(&node.name).filter(|holder| holder.uid != self.uid)
+        {
+            return Some((NodeReason::ClaimedByOther, format!("plan {other} holds node {}", node.name)));
+        }
+        let foreign = |key: &str| FOREIGN_TAINTS.iter().find(|foreign| **foreign == key);
+        if let Some(taint) = node.taints.iter().find_map(|taint| foreign(&taint.key)) {
+            let message = format!("another tool takes node {} away: it carries the taint {taint}", node.name);
+            return Some((NodeReason::ClaimedByOther, message));
+        }
+        let survey = Survey::of(node, round.cluster, &round.explainer, &self.policy);
+        let blocked = words::blocked(&survey);
+        self.surveys.insert(node.name.clone(), survey);
+        blocked.map(|message| (NodeReason::Blocked, message))
+    }
+
+    /// Starts the next node, or lets the idle clock run.
+    fn start_or_idle(&mut self, round: &mut Round<'_>, startable: Option<Arc<Node>>) {
+        if self.memory.count(NodePhase::Draining) > 0 {
+            self.memory.idle_since = None;
+            return;
+        }
+        if let Some(node) = startable {
+            self.memory.idle_since = None;
+            self.pending.remove(&node.name);
+            self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
+            round
+                .holders
+                .insert(node.name.clone(), Holder { uid: self.uid.clone(), name: self.name.clone() });
+            return;
+        }
+        if self.pending.is_empty() {
+            return;
+        }
+        let idle_since = *self.memory.idle_since.get_or_insert(round.now);
+        let until =
+            idle_since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
+        round.wake(until);
+        if round.now >= until {
+            self.give_up_pending(round);
+        } else if self.pending.values().all(|(reason, _)| *reason == NodeReason::Blocked) {
+            self.stalled = Some(Stall::AllBlocked(words::all_blocked(&self.pending, until)));
+        }
+    }
+
+    /// The idle clock has run out: what could not be started has failed, for the reason it then has.
+    fn give_up_pending(&mut self, round: &Round<'_>) {
+        for node in self.not_taken() {
+            let Some((reason, message)) = self.pending.remove(&node.name) else { continue };
+            let failed = Record::never_started(&node.uid, NodePhase::Failed, reason, message, round.now);
+            self.memory.nodes.insert(node.name.clone(), failed);
+        }
+    }
+
+    /// Ends the plan when too many nodes have failed or all have ended.
+    fn end(&mut self, round: &mut Round<'_>) {
+        if self.memory.finished.is_some() {
+            return;
+        }
+        let failed = self.memory.count(NodePhase::Failed);
+        let total = self.memory.nodes.len() + self.not_taken().len();
+        let limit =
+            self.plan.spec.max_failed_nodes.as_ref().and_then(|limit| limit.of(total)).unwrap_or(total);
+        if failed > limit {
+            let message = format!("{failed} nodes failed and maxFailedNodes allows {limit}");
+            self.return_draining(&message);
+            self.stop(round, NodeReason::PlanEnded, &message);
+        } else if self.stalled.is_none()
+            && self.not_taken().is_empty()
+            && !self.memory.nodes.values().any(Record::in_progress)
+        {
+            let phase = if failed == 0 { PlanPhase::Completed } else { PlanPhase::Failed };
+            self.memory.finished = Some((round.now, phase));
+            self.memory.idle_since = None;
+        }
+    }
+
+    /// Nodes in progress are pending again: the plan ends for another reason than theirs.
+    fn return_draining(&mut self, message: &str) {
+        let pending = &mut self.pending;
+        self.memory.nodes.retain(|name, record| {
+            if record.in_progress() {
+                pending.insert(name.clone(), (NodeReason::PlanEnded, message.to_owned()));
+            }
+            !record.in_progress()
+        });
+    }
+
+    /// Gives back what the plan holds and no longer works on; takes the finalizer off when nothing is left.
+    ///
+    /// Only what the persisted status already says is acted on: a node whose end is decided now is settled in the
+    /// next decision, after that status is written.
+    fn settle(&mut self, round: &mut Round<'_>) {
+        let persisted = Memory::of(self.plan);
+        let over = self.deleting() || persisted.finished.is_some();
+        let claimed = round.claimed.get(&self.uid).cloned().unwrap_or_default();
+        for name in &claimed {
+            let record = persisted.nodes.get(name);
+            if !over && record.is_some_and(Record::in_progress) {
+                continue;
+            }
+            let Some(node) = round.cluster.node(name) else { continue };
+            let record = record.filter(|record| !record.in_progress());
+            let change = ownership::ending(&self.name, &self.plan.spec, record);
+            self.actions.push(ownership::patch(node, change));
+        }
+        if over && claimed.is_empty() && self.has_finalizer() {
+            self.actions.push(Action::RemoveFinalizer);
+        }
+    }
+
+    /// The decision, with the status that reports it.
+    pub fn conclude(self, round: &mut Round<'_>) -> Decision {
+        let frozen = self.deleting() || Memory::of(self.plan).finished.is_some();
+        let status = if self.deleting() {
+            None
+        } else if frozen {
+            self.plan.status.clone()
+        } else {
+            Some(report::status(&self, round))
+        };
+        Decision { plan: self.name, uid: self.uid, status, actions: self.actions }
+    }
+
+    /// How long a node may take.
+    pub fn node_timeout(&self) -> SignedDuration {
+        self.plan.spec.node_timeout().value()
+    }
+}

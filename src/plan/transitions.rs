@@ -1,0 +1,162 @@
+//! What is worth an event: one function of the old and the new status.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::words;
+use crate::api::{DrainPlanStatus, NodePhase, NodeStatus, Outlook, PlanPhase, condition};
+
+/// Pods named by one decision's events.
+const PODS: usize = 10;
+
+/// An event to publish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// What it is about.
+    pub subject: Subject,
+    /// Whether somebody should look.
+    pub severity: Severity,
+    /// One word.
+    pub reason: String,
+    /// What was done.
+    pub action: &'static str,
+    /// A sentence.
+    pub note: String,
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// The plan itself.
+    Plan,
+    /// One of its nodes.
+    Node {
+        /// The node's name.
+        name: String,
+        /// The node's uid.
+        uid: String,
+    },
+}
+
+/// Whether somebody should look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// All goes as it should.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// The events between two statuses.
+#[must_use]
+pub fn notices(plan: &str, old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Vec<Notice> {
+    let empty = DrainPlanStatus::default();
+    let old = old.unwrap_or(&empty);
+    let mut notices = plan_notices(old, new);
+    let before: BTreeMap<&str, &NodeStatus> =
+        old.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+    for node in &new.nodes {
+        notices.extend(node_notices(plan, before.get(node.name.as_str()).copied(), node));
+    }
+    notices.extend(pod_notices(old, new));
+    notices
+}
+
+fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
+    let ready = new.conditions.iter().find(|condition| condition.type_ == condition::READY);
+    let message = ready.map(|condition| condition.message.clone()).unwrap_or_default();
+    let mut notices = Vec::new();
+    let mut say = |severity, reason: &str, action, note| {
+        notices.push(Notice { subject: Subject::Plan, severity, reason: reason.to_owned(), action, note });
+    };
+    if old.phase != new.phase {
+        match new.phase {
+            Some(PlanPhase::Running) => say(Severity::Normal, "Running", "Drain", message),
+            Some(PlanPhase::Suspended) => say(Severity::Normal, "Suspended", "Suspend", message),
+            Some(PlanPhase::Completed) => say(Severity::Normal, "Completed", "Drain", message),
+            Some(PlanPhase::Failed) => say(Severity::Warning, "Failed", "Drain", message),
+            Some(PlanPhase::Pending) | None => {}
+        }
+    }
+    let stall = |status: &DrainPlanStatus| {
+        let stalled = status.conditions.iter().find(|condition| condition.type_ == condition::STALLED);
+        stalled.map(|condition| (condition.reason.clone(), condition.message.clone()))
+    };
+    if let Some((reason, message)) = stall(new)
+        && reason != "Failed"
+        && stall(old).is_none_or(|(before, _)| before != reason)
+    {
+        say(Severity::Warning, &reason, "Wait", message);
+    }
+    notices
+}
+
+fn node_notices(plan: &str, old: Option<&NodeStatus>, new: &NodeStatus) -> Vec<Notice> {
+    let reason = |node: &NodeStatus| node.reason.clone().unwrap_or_default();
+    let same = old.is_some_and(|old| {
+        old.phase == new.phase && (new.phase != NodePhase::Pending || reason(old) == reason(new))
+    });
+    if same {
+        return Vec::new();
+    }
+    let message = new.message.clone().unwrap_or_default();
+    let name = &new.name;
+    let (severity, word, action, note) = match new.phase {
+        NodePhase::Draining => {
+            let deadline = new.deadline.as_ref().map(|at| words::instant(at.0)).unwrap_or_default();
+            let note = format!("node {name} is drained by plan {plan} until {deadline}");
+            (Severity::Normal, "NodeDraining", "Cordon", note)
+        }
+        NodePhase::HandedOff => {
+            (Severity::Normal, "NodeHandedOff", "HandOff", format!("node {name} is empty"))
+        }
+        NodePhase::Done => {
+            let note = format!(
+                "node {name} is drained: {} evicted",
+                words::count(usize_of(new.pods_evicted), "pod")
+            );
+            (Severity::Normal, "NodeDrained", "Drain", note)
+        }
+        NodePhase::Failed => {
+            (Severity::Warning, "NodeFailed", "Drain", format!("node {name} {}: {message}", reason(new)))
+        }
+        NodePhase::Skipped => {
+            (Severity::Warning, "NodeSkipped", "Skip", format!("{}: {message}", reason(new)))
+        }
+        NodePhase::Pending => (Severity::Warning, "NodeBlocked", "Wait", format!("node {name}: {message}")),
+    };
+    let on = |subject| Notice { subject, severity, reason: word.to_owned(), action, note: note.clone() };
+    let node = Subject::Node { name: name.clone(), uid: new.uid.clone() };
+    if new.uid.is_empty() { vec![on(Subject::Plan)] } else { vec![on(Subject::Plan), on(node)] }
+}
+
+/// Pods that begin to wait for more than time.
+fn pod_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
+    let held = |status: &DrainPlanStatus| -> BTreeSet<(String, String, String)> {
+        let waiting = status.nodes.iter().flat_map(|node| &node.waiting);
+        let held = waiting.filter(|pod| pod.outlook != Outlook::WillClear);
+        held.map(|pod| (pod.namespace.clone(), pod.pod.clone(), pod.reason.clone())).collect()
+    };
+    let before = held(old);
+    let mut notices = Vec::new();
+    for node in &new.nodes {
+        for pod in node.waiting.iter().filter(|pod| pod.outlook != Outlook::WillClear) {
+            let key = (pod.namespace.clone(), pod.pod.clone(), pod.reason.clone());
+            if before.contains(&key) || notices.len() == PODS {
+                continue;
+            }
+            let note = format!("node {}: pod {}/{}: {}", node.name, pod.namespace, pod.pod, pod.message);
+            notices.push(Notice {
+                subject: Subject::Plan,
+                severity: Severity::Warning,
+                reason: pod.reason.clone(),
+                action: "Wait",
+                note,
+            });
+        }
+    }
+    notices
+}
+
+fn usize_of(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
