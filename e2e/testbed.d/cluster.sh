@@ -20,10 +20,21 @@ started() {
     printf '%s\n' "${stat[19]}"
 }
 
+# caller: the process that called, or the shell that is behind it when that is
+# only a fork, as in kubeconfig=$(e2e/testbed up demo | tail -n 1).
+caller() {
+    local pid=$PPID stat parent
+    while stat=$(<"/proc/$pid/stat") && read -r _ parent _ <<<"${stat##*) }" && ((parent > 1)) &&
+        cmp -s "/proc/$pid/cmdline" "/proc/$parent/cmdline"; do
+        pid=$parent
+    done
+    printf '%s\n' "$pid"
+}
+
 # owner_line: the process that the cluster belongs to, so that no other process
 # that gets its number one day is taken for it.
 owner_line() {
-    local owner=${TESTBED_OWNER:-$PPID} since
+    local owner=${TESTBED_OWNER:-$(caller)} since
     if [[ $owner == none ]]; then
         printf 'none\n'
         return

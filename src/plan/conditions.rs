@@ -124,7 +124,7 @@ fn summary(status: &DrainPlanStatus) -> String {
         (counts.blocked, "blocked"),
     ] {
         if number > 0 {
-            text.push_str(&format!(", {number} {word}"));
+            text.extend([", ", &number.to_string(), " ", word]);
         }
     }
     text
@@ -134,7 +134,7 @@ fn progress(status: &DrainPlanStatus) -> String {
     let mut text = summary(status);
     for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Draining) {
         let message = node.message.as_deref().unwrap_or("being drained");
-        text.push_str(&format!("; {}: {message}", node.name));
+        text.extend(["; ", &node.name, ": ", message]);
     }
     text
 }
@@ -144,7 +144,7 @@ fn failures(status: &DrainPlanStatus) -> String {
     for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Failed) {
         let reason = node.reason.as_deref().unwrap_or("Failed");
         let message = node.message.as_deref().unwrap_or_default();
-        text.push_str(&format!("; {} {reason}: {message}", node.name));
+        text.extend(["; ", &node.name, " ", reason, ": ", message]);
     }
     text
 }

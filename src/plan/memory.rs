@@ -125,6 +125,7 @@ impl Memory {
     }
 
     /// How many nodes are in a phase.
+    #[must_use]
     pub fn count(&self, phase: NodePhase) -> usize {
         self.nodes.values().filter(|record| record.phase == phase).count()
     }

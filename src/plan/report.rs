@@ -155,7 +155,7 @@ fn started(
             node.deadline.clone_from(&old.deadline);
         }
         (Some(survey), _) if record.phase != NodePhase::Skipped => {
-            list_waiting(&mut node, survey, round, before, room)
+            list_waiting(&mut node, survey, round, before, room);
         }
         _ => {}
     }

@@ -236,15 +236,11 @@ impl<'a> Run<'a> {
                 continue;
             }
             looked_at += 1;
-            match self.obstacle(round, &node) {
-                Some(obstacle) => {
-                    self.pending.insert(node.name.clone(), obstacle);
-                }
-                None => {
-                    self.pending
-                        .insert(node.name.clone(), (NodeReason::AwaitingSlot, words::awaiting_slot()));
-                    startable.get_or_insert(node);
-                }
+            if let Some(obstacle) = self.obstacle(round, &node) {
+                self.pending.insert(node.name.clone(), obstacle);
+            } else {
+                self.pending.insert(node.name.clone(), (NodeReason::AwaitingSlot, words::awaiting_slot()));
+                startable.get_or_insert(node);
             }
         }
         startable
