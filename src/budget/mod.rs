@@ -3,9 +3,24 @@
 //! Rules carry their upstream place: `disruption.go` is `pkg/controller/disruption/disruption.go`, `eviction.go` is
 //! `pkg/registry/core/pod/storage/eviction.go` of Kubernetes v1.37.2.
 
+mod amount;
+mod attainable;
+mod expected;
+mod owners;
+mod room;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use attainable::{attainable, attainable_after};
+pub use expected::{recompute, scales_of, scales_wanted, selected, unscaled_pods};
+pub use owners::{no_kind_message, no_scale_message};
+pub use room::room;
+pub use verdict::{MAX_DISRUPTED_PODS, verdict};
+
 use jiff::Timestamp;
 
-use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Text};
+use crate::cluster::{OwnerRef, Text};
 
 /// The four numbers of a budget's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,12 +34,15 @@ pub struct Numbers {
 /// A budget as the disruption controller would report it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Computed {
-    /// With `sync_error` the numbers the controller would leave: allowed is 0, the rest as reported.
+    /// With `sync_error` the numbers the controller would leave: allowed is 0, the rest as reported. With
+    /// `unread_scales` the reported ones.
     pub numbers: Numbers,
-    /// The controller's own message when it cannot compute the budget (reason SyncFailed).
+    /// The controller's own message when it cannot compute the budget (reason `SyncFailed`).
     pub sync_error: Option<String>,
     /// Owners whose scale must be asked for and was not, or could not be read: the numbers are not to be trusted.
     pub unread_scales: Vec<(Text, OwnerRef)>,
+    /// When time alone changes the numbers: a pod the server has let go counts again.
+    pub recheck_at: Option<Timestamp>,
 }
 
 /// What `POST …/eviction` answers for a pod, from the reported status as the server decides it.
@@ -45,17 +63,19 @@ pub enum Cause {
     NoBudget,
     /// 201: the budget allows a disruption.
     Allowed,
-    /// 201: an unready pod under AlwaysAllow.
+    /// 201: an unready pod under `AlwaysAllow`.
     UnhealthyAlwaysAllowed,
     /// 201: an unready pod whose budget is healthy without it.
     UnhealthyOfHealthyBudget,
     /// 429: the budget allows nothing now.
     Exhausted,
+    /// 429: the controller could not compute the budget (its condition says `SyncFailed`).
+    SyncFailed,
     /// 429 with Retry-After: the controller has not observed the budget's present spec.
     StillProcessing,
-    /// 403 with the cause DisruptionBudget: negative allowance.
+    /// 403 with the cause `DisruptionBudget`: negative allowance.
     NegativeAllowance,
-    /// 403 with the cause DisruptionBudget: more than 2000 unconfirmed disruptions.
+    /// 403 with the cause `DisruptionBudget`: more than 2000 unconfirmed disruptions.
     TooManyDisruptedPods,
     /// 500: several budgets select the pod.
     SeveralBudgets,
@@ -74,32 +94,4 @@ pub struct Attainable {
     pub neither_field: bool,
     /// Reported and recomputed allowance are 0 and required ≥ attainable, or neither field is written.
     pub never: bool,
-}
-
-/// The budget as the disruption controller would compute it now (`disruption.go: trySync`).
-#[must_use]
-pub fn recompute(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Computed {
-    let _ = (cluster, budget, now);
-    todo!()
-}
-
-/// What the Eviction API would answer for the pod now (`eviction.go: Create`).
-#[must_use]
-pub fn verdict(cluster: &Cluster, pod: &Pod) -> Verdict {
-    let _ = (cluster, pod);
-    todo!()
-}
-
-/// Disruptions that may be spent now: the smaller of reported and recomputed, less the evictions in flight.
-#[must_use]
-pub fn room(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> i32 {
-    let _ = (cluster, budget, now);
-    todo!()
-}
-
-/// Whether the configuration can ever allow a disruption.
-#[must_use]
-pub fn attainable(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Attainable {
-    let _ = (cluster, budget, now);
-    todo!()
 }

@@ -101,11 +101,14 @@ impl Evictions {
     pub fn forget(&mut self, uid: &str) {
         self.refusals.remove(uid);
     }
+    /// The evictions of a budget in flight, in no order.
+    pub fn in_flight_of(&self, key: &BudgetKey) -> impl Iterator<Item = &InFlight> {
+        self.in_flight.values().filter(move |eviction| eviction.budgets.contains(key))
+    }
     /// How many evictions of a budget are in flight.
     #[must_use]
     pub fn of_budget(&self, key: &BudgetKey) -> i32 {
-        let count = self.in_flight.values().filter(|eviction| eviction.budgets.contains(key)).count();
-        i32::try_from(count).unwrap_or(i32::MAX)
+        i32::try_from(self.in_flight_of(key).count()).unwrap_or(i32::MAX)
     }
     /// The pod's eviction has been sent and is not settled.
     #[must_use]

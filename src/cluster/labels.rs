@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::planted::{Planted, planted};
+
 /// A shared string: names and labels repeat thousands of times in a cluster.
 pub type Text = Arc<str>;
 
@@ -70,6 +72,9 @@ impl Selector {
     /// Whether all requirements hold.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
+        if planted(Planted::EmptySelectsNothing) && self.requirements.is_empty() {
+            return false;
+        }
         self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 }
@@ -79,7 +84,9 @@ impl Requirement {
         let value = labels.get(&self.key);
         match self.operator {
             Operator::In => value.is_some_and(|value| self.values.contains(value)),
-            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            Operator::NotIn => {
+                value.map_or_else(|| !planted(Planted::NotInWantsKey), |value| !self.values.contains(value))
+            }
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
         }

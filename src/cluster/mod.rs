@@ -7,6 +7,7 @@ mod evictions;
 mod labels;
 mod objects;
 mod pdb;
+pub mod planted;
 mod pod;
 mod workload;
 

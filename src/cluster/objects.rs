@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{Labels, Text};
 
 /// A node, as far as plans read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
     pub name: Text,
     pub uid: Text,
@@ -29,7 +29,7 @@ pub struct Node {
 }
 
 /// A taint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Taint {
     pub key: Text,
     pub value: Text,
@@ -37,10 +37,10 @@ pub struct Taint {
 }
 
 /// A namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namespace {
     pub name: Text,
-    /// Being deleted: evictions in it are refused (403, NamespaceTerminating).
+    /// Being deleted: evictions in it are refused (403, `NamespaceTerminating`).
     pub terminating: bool,
     /// The message of the condition that says content or finalizers remain, if any.
     pub content_remaining: Option<Text>,

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets.
+//! `PodDisruptionBudgets`.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::{Labels, Selector, Text};
 
 /// A budget's namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct BudgetKey {
     pub namespace: Text,
     pub name: Text,
 }
 
 /// A `PodDisruptionBudget`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pdb {
     pub namespace: Text,
     pub name: Text,
@@ -23,6 +23,8 @@ pub struct Pdb {
     pub generation: i64,
     /// `None` selects nothing, an empty selector everything in the namespace.
     pub selector: Option<Selector>,
+    /// Why the selector cannot be used, in the disruption controller's words; it then selects nothing.
+    pub invalid_selector: Option<Text>,
     pub min_available: Option<Amount>,
     pub max_unavailable: Option<Amount>,
     pub unhealthy_policy: UnhealthyPolicy,
@@ -46,7 +48,7 @@ pub enum UnhealthyPolicy {
     IfHealthyBudget,
     /// Unready pods go always.
     AlwaysAllow,
-    /// A policy this version does not know; the server refuses to evict unready pods under it.
+    /// A policy this version does not know; the server treats it as the default.
     Other,
 }
 
@@ -60,9 +62,9 @@ pub struct PdbStatus {
     pub disruptions_allowed: i32,
     /// Evictions the server accepted and the controller has not confirmed, by pod name.
     pub disrupted_pods: BTreeMap<Text, Timestamp>,
-    /// The message of DisruptionAllowed when its reason is SyncFailed.
+    /// The message of `DisruptionAllowed` when its reason is `SyncFailed`.
     pub sync_failed: Option<Text>,
-    /// There is a DisruptionAllowed condition at all.
+    /// There is a `DisruptionAllowed` condition at all.
     pub has_condition: bool,
 }
 

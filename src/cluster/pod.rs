@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::{Labels, Text};
 
 /// A pod's namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct PodKey {
     pub namespace: Text,
     pub name: Text,
 }
 
 /// A pod, as far as budgets, explanations and plans read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pod {
     pub namespace: Text,
     pub name: Text,
@@ -38,7 +38,7 @@ pub struct Pod {
     pub restart_policy: RestartPolicy,
     /// What ails its containers, when one has restarted or waits.
     pub trouble: Option<Box<ContainerTrouble>>,
-    /// The scheduler's message when PodScheduled is False with reason Unschedulable.
+    /// The scheduler's message when `PodScheduled` is False with reason Unschedulable.
     pub unschedulable: Option<Text>,
 }
 
@@ -61,8 +61,10 @@ pub struct OwnerRef {
 }
 
 /// A pod's phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PodPhase {
+    /// What the server gives a new pod.
+    #[default]
     Pending,
     Running,
     Succeeded,
@@ -71,8 +73,9 @@ pub enum PodPhase {
 }
 
 /// Whether the kubelet starts ended containers again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RestartPolicy {
+    #[default]
     Always,
     OnFailure,
     Never,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Labels, OwnerRef, Text};
 
-/// A watched owner: a ReplicationController, ReplicaSet, Deployment or StatefulSet.
+/// A watched owner: a `ReplicationController`, ReplicaSet, Deployment or StatefulSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
     pub kind: WorkloadKind,
@@ -17,7 +17,7 @@ pub struct Workload {
     pub owner: Option<Arc<OwnerRef>>,
     /// The labels of its pod template.
     pub template_labels: Labels,
-    /// Message of a ReplicaFailure condition, if any.
+    /// Message of a `ReplicaFailure` condition, if any.
     pub replica_failure: Option<Text>,
 }
 

@@ -1,0 +1,116 @@
+//! Whether a budget's configuration can ever allow a disruption.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Text};
+
+use super::expected::{desired_of, selected, sum_of_scales};
+use super::owners::{self, Found, OwnerScale};
+use super::{Attainable, recompute};
+
+/// Whether the configuration can ever allow a disruption.
+#[must_use]
+pub fn attainable(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Attainable {
+    attainable_after(cluster, budget, now, &[])
+}
+
+/// The same, after a run has evicted pods of these owners from the budget: an owner whose last pod is away still
+/// counts.
+#[must_use]
+pub fn attainable_after(cluster: &Cluster, budget: &Pdb, now: Timestamp, evicted: &[Text]) -> Attainable {
+    let pods: Vec<&Arc<Pod>> = selected(cluster, budget).collect();
+    let mut owners = Owners::of(cluster, &pods);
+    owners.add_evicted(cluster, evicted);
+    let expected = sum_of_scales(&owners.scaled);
+    let required = desired_of(budget, expected).unwrap_or(i32::MAX).max(0);
+    let attainable = owners.attainable(cluster, budget, &pods);
+    let neither_field = budget.min_available.is_none() && budget.max_unavailable.is_none();
+    let known = !owners.unread;
+    // The owner removes the pods of a scale of 0 itself: not for ever.
+    let all_going = !owners.scaled.is_empty() && owners.unscaled.is_empty() && expected == 0;
+    let allows_none = budget.status.disruptions_allowed <= 0
+        && recompute(cluster, budget, now).numbers.disruptions_allowed <= 0;
+    let never = neither_field || (known && !all_going && allows_none && required >= attainable);
+    Attainable { required, attainable, neither_field, never }
+}
+
+/// Who owns the pods of a budget.
+#[derive(Default)]
+struct Owners {
+    /// Owners with a scale.
+    scaled: BTreeMap<Text, OwnerScale>,
+    /// uid of a pod's controller → uid of the owner whose scale it counts for.
+    stands_for: BTreeMap<Text, Text>,
+    /// Controllers that have no scale or are gone.
+    unscaled: BTreeMap<Text, OwnerRef>,
+    /// An owner's scale was not read.
+    unread: bool,
+}
+
+impl Owners {
+    fn of(cluster: &Cluster, pods: &[&Arc<Pod>]) -> Self {
+        let mut owners = Self::default();
+        for pod in pods {
+            let Some(reference) = &pod.owner else { continue };
+            if owners.stands_for.contains_key(&reference.uid) || owners.unscaled.contains_key(&reference.uid)
+            {
+                continue;
+            }
+            match owners::find(cluster, pod, reference) {
+                Found::Owner(owner) => {
+                    owners.stands_for.insert(reference.uid.clone(), owner.uid.clone());
+                    owners.scaled.insert(owner.uid.clone(), owner);
+                }
+                Found::Failed(_) => {
+                    owners.unscaled.insert(reference.uid.clone(), OwnerRef::clone(reference));
+                }
+                Found::Unread => owners.unread = true,
+            }
+        }
+        owners
+    }
+
+    fn add_evicted(&mut self, cluster: &Cluster, evicted: &[Text]) {
+        for uid in evicted {
+            if let Some(owner) = owners::by_uid(cluster, uid) {
+                self.scaled.entry(owner.uid.clone()).or_insert(owner);
+            }
+        }
+    }
+
+    /// Healthy pods that owners can provide, plus the Ready pods that have none.
+    fn attainable(&self, cluster: &Cluster, budget: &Pdb, pods: &[&Arc<Pod>]) -> i32 {
+        let unfinished = |of: &dyn Fn(&OwnerRef) -> bool| {
+            count(pods.iter().filter(|pod| !pod.finished() && pod.owner.as_deref().is_some_and(of)))
+        };
+        let mut sum = count(pods.iter().filter(|pod| pod.owner.is_none() && pod.ready && !pod.terminating()));
+        for owner in self.scaled.values() {
+            let belongs = |reference: &OwnerRef| self.stands_for.get(&reference.uid) == Some(&owner.uid);
+            let whole = match &owner.template {
+                Some(template) => budget.selects(template),
+                None => self.selects_all_of(cluster, budget, &owner.uid),
+            };
+            sum = sum.saturating_add(if whole { owner.replicas } else { unfinished(&belongs) });
+        }
+        sum.saturating_add(unfinished(&|reference| self.unscaled.contains_key(&reference.uid)))
+    }
+
+    /// The pod template of a custom resource is not known: its pods stand for it.
+    fn selects_all_of(&self, cluster: &Cluster, budget: &Pdb, owner: &Text) -> bool {
+        let belongs = |pod: &&Arc<Pod>| {
+            pod.owner.as_ref().is_some_and(|reference| self.stands_for.get(&reference.uid) == Some(owner))
+        };
+        cluster
+            .pods_in(&budget.namespace)
+            .filter(|pod| !pod.finished())
+            .filter(belongs)
+            .all(|pod| budget.selects(&pod.labels))
+    }
+}
+
+fn count(items: impl Iterator) -> i32 {
+    i32::try_from(items.count()).unwrap_or(i32::MAX)
+}

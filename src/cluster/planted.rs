@@ -1,0 +1,60 @@
+//! Deliberate errors for `make parity MUTATE=n`, which must find each of them.
+//!
+//! Without the feature `planted`, as in every build that is shipped, [`planted`] is a constant `false`.
+
+/// A deliberate error in the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// Percentages round down.
+    RoundDown = 1,
+    /// Integer minAvailable counts finished pods out.
+    FinishedOut,
+    /// Owners are found by name alone.
+    AnyUid,
+    /// Terminating pods that are still Ready count as healthy.
+    TerminatingHealthy,
+    /// A Deployment's `ReplicaSets` count one by one.
+    EachReplicaSet,
+    /// Pods without a controller add one each to what is expected.
+    BarePodsExpected,
+    /// An empty selector selects nothing.
+    EmptySelectsNothing,
+    /// `NotIn` wants the key to be there.
+    NotInWantsKey,
+    /// Pods that the server has let go count as healthy until they terminate.
+    DisruptedHealthy,
+    /// Budgets hold pending pods.
+    PendingHeld,
+    /// An unready pod may go under a budget that wants no healthy pod.
+    DesiredZeroLetsGo,
+    /// A budget that expects no pods may allow a disruption.
+    NothingExpectedAllows,
+}
+
+#[cfg(feature = "planted")]
+mod chosen {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Planted;
+
+    static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+    /// Whether this error is the chosen one.
+    pub fn planted(error: Planted) -> bool {
+        CHOSEN.load(Ordering::Relaxed) == error as u8
+    }
+    /// Chooses an error by number; 0 chooses none.
+    pub fn plant(number: u8) {
+        CHOSEN.store(number, Ordering::Relaxed);
+    }
+}
+
+#[cfg(feature = "planted")]
+pub use chosen::{plant, planted};
+
+/// Whether this error is the chosen one.
+#[cfg(not(feature = "planted"))]
+#[must_use]
+pub const fn planted(_: Planted) -> bool {
+    false
+}
