@@ -52,9 +52,9 @@ owner_gone() {
     return 0
 }
 
-# in_state: takes the lock on all clusters in the descriptor LOCK.
+# lock_state: takes the lock on all clusters in the descriptor LOCK.
 lock_state() {
-    mkdir -p -m 700 "$STATE"
+    (umask 077 && mkdir -p "$STATE")
     [[ -O $STATE && ! -L $STATE ]] || die "$STATE is somebody else's"
     exec {LOCK}>"$STATE/.lock"
     flock -n "$LOCK" || {
@@ -145,6 +145,7 @@ cluster_up() {
     components=(${components[@]})
 
     local owner bin began=$SECONDS
+    umask 077
     owner=$(owner_line)
     build
     bin=$(bin_dir)
@@ -185,7 +186,7 @@ cluster_abandon() {
 
 # cluster_prepare DIR COMPONENT… -- ARGUMENT…: every file that kwokctl reads.
 cluster_prepare() {
-    local dir=$1 components=() argument user token
+    local dir=$1 components=() argument key user token
     shift
     while [[ $1 != -- ]]; do
         components+=("$1")
@@ -203,7 +204,6 @@ cluster_prepare() {
 
     paste -d' ' <(printf '%s\n' "${COMPONENTS[@]}" etcd-peer) <(free_ports 6) >"$dir/ports"
 
-    umask 077
     for user in kube-controller-manager kube-scheduler simulator; do
         token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
         case $user in
@@ -213,13 +213,11 @@ cluster_prepare() {
         esac >>"$dir/tokens.csv"
         token_kubeconfig "$dir" "$user" "$token" >"$dir/$user.kubeconfig"
     done
-    umask 022
-
     {
         sed -e "s|@DIR@|$dir|g" -e "s|@PEER_PORT@|$(component_port "$dir" etcd-peer)|" -e "s|@COMPONENTS@|$(IFS=,; printf '%s' "${components[*]}")|" "$E2E/cluster/kwokctl.yaml"
         for argument; do
-            printf -- '- name: %s\n  extraArgs:\n  - {key: %s, value: "%s"}\n' \
-                "${argument%%:*}" "$(argument=${argument#*:}; printf '%s' "${argument%%=*}")" "${argument#*=}"
+            key=${argument#*:}
+            printf -- '- name: %s\n  extraArgs:\n  - {key: %s, value: "%s"}\n' "${argument%%:*}" "${key%%=*}" "${key#*=}"
         done
         printf -- '---\n'
         cat "$E2E/cluster/node-stages.yaml"

@@ -105,13 +105,13 @@ component_command_line() {
 # component_start DIR COMPONENT [FLAG…]: as it was started first, with these
 # flags behind. Does not wait until it is healthy.
 component_start() {
-    local dir=$1 name=$2 command
+    local dir=$1 name=$2 argv
     shift 2
-    mapfile -t command < <(component_command_line "$dir" "$name")
-    ((${#command[@]})) || die "the cluster was created without $name"
+    mapfile -t argv < <(component_command_line "$dir" "$name")
+    ((${#argv[@]})) || die "the cluster was created without $name"
     (
-        cd "$dir"
-        setsid "${command[@]}" "$@" </dev/null >>"$(component_logfile "$dir" "$name")" 2>&1 &
+        cd "$dir" || exit
+        setsid "${argv[@]}" "$@" </dev/null >>"$(component_logfile "$dir" "$name")" 2>&1 &
         printf '%s' $! >"$(component_pidfile "$dir" "$name")"
     )
 }

@@ -46,17 +46,22 @@ NODE
     done | simulator "$dir" create -f - >/dev/null
 
     component_alive "$dir" kwok-controller || return 0
-    simulator "$dir" wait --for=condition=Ready --timeout=60s "${nodes[@]/#/node/}" >/dev/null
-    # The controller manager takes off the taint that a new node begins with.
-    component_alive "$dir" kube-controller-manager || return 0
-    await 60 nodes_untainted "$dir" "${nodes[@]/#/node/}" || die "the nodes keep the taint node.kubernetes.io/not-ready"
+    nodes_usable "$dir" "${nodes[@]/#/node/}"
 }
 
-# nodes_untainted DIR NODE…
+# nodes_usable DIR node/NODE…: waits until they are Ready, and rid of the taint
+# that the controller manager takes off: a new node has one, and a lost one.
+nodes_usable() {
+    simulator "$1" wait --for=condition=Ready --timeout=60s "${@:2}" >/dev/null
+    component_alive "$1" kube-controller-manager || return 0
+    await 60 nodes_untainted "$@" || die "the nodes keep the taint of a node that is not ready"
+}
+
+# nodes_untainted DIR node/NODE…
 nodes_untainted() {
     local taints
     taints=$(simulator "$1" get "${@:2}" --output 'jsonpath={..spec.taints[*].key}')
-    [[ $taints != *node.kubernetes.io/not-ready* ]]
+    [[ ! $taints =~ node.kubernetes.io/(not-ready|unreachable) ]]
 }
 
 # node_kubelet NAME NODE dead|not-ready|alive
@@ -78,7 +83,7 @@ node_kubelet() {
         alive)
             simulator "$dir" annotate "$node" sim.drainplan.dev/kubelet- >/dev/null
             simulator "$dir" label "$node" sim.drainplan.dev/kubelet- >/dev/null
-            simulator "$dir" wait --for=condition=Ready --timeout=30s "$node" >/dev/null
+            nodes_usable "$dir" "$node"
             ;;
         *) die "a kubelet is dead, not-ready or alive" ;;
     esac
