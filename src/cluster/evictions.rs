@@ -44,6 +44,8 @@ pub struct Refusal {
 pub struct Evictions {
     in_flight: HashMap<Text, InFlight>,
     refusals: HashMap<Text, Refusal>,
+    /// Pods whose eviction was accepted and that are not yet seen to go, with the time of the answer.
+    going: HashMap<Text, Timestamp>,
     /// Accepted evictions that no written status counts yet: pod uid and node.
     uncounted: HashSet<(Text, Text)>,
     /// Nodes that a consistent list has shown to be empty, with the draining that asked.
@@ -60,6 +62,7 @@ impl Evictions {
         self.refusals.remove(uid);
         let Some(eviction) = self.in_flight.get_mut(uid) else { return };
         self.uncounted.insert((eviction.uid.clone(), eviction.node.clone()));
+        self.going.insert(eviction.uid.clone(), now);
         if eviction.budgets.is_empty() {
             self.in_flight.remove(uid);
         } else {
@@ -91,15 +94,17 @@ impl Evictions {
     /// Drops what has waited too long to be seen.
     pub fn expire(&mut self, now: Timestamp) {
         self.in_flight.retain(|_, eviction| eviction.accepted.is_none_or(|at| at + UNSEEN_LIMIT > now));
+        self.going.retain(|_, at| *at + UNSEEN_LIMIT > now);
     }
     /// When the next eviction in flight is dropped.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.in_flight.values().filter_map(|eviction| eviction.accepted).map(|at| at + UNSEEN_LIMIT).min()
     }
-    /// Forgets the refusals of a pod that is gone.
-    pub fn forget(&mut self, uid: &str) {
+    /// A pod is seen to go, or to be gone.
+    pub fn seen_going(&mut self, uid: &str) {
         self.refusals.remove(uid);
+        self.going.remove(uid);
     }
     /// The evictions of a budget in flight, in no order.
     pub fn in_flight_of(&self, key: &BudgetKey) -> impl Iterator<Item = &InFlight> {
@@ -110,10 +115,10 @@ impl Evictions {
     pub fn of_budget(&self, key: &BudgetKey) -> i32 {
         i32::try_from(self.in_flight_of(key).count()).unwrap_or(i32::MAX)
     }
-    /// The pod's eviction has been sent and is not settled.
+    /// The pod's eviction has been sent, and neither refused nor seen to be carried out.
     #[must_use]
     pub fn is_in_flight(&self, uid: &str) -> bool {
-        self.in_flight.contains_key(uid)
+        self.in_flight.contains_key(uid) || self.going.contains_key(uid)
     }
     /// The pod's last refusal.
     #[must_use]

@@ -65,6 +65,9 @@ impl Cluster {
     pub fn apply_pod(&mut self, pod: Pod) {
         let key = pod.key();
         self.unindex_pod(&key);
+        if pod.terminating() {
+            self.evictions.seen_going(&pod.uid);
+        }
         if let Some(node) = &pod.node {
             self.pods_by_node.entry(node.clone()).or_default().insert(key.clone());
         }
@@ -74,7 +77,9 @@ impl Cluster {
     /// Forgets a pod.
     pub fn delete_pod(&mut self, key: &PodKey) {
         self.unindex_pod(key);
-        self.pods.remove(key);
+        if let Some(pod) = self.pods.remove(key) {
+            self.evictions.seen_going(&pod.uid);
+        }
     }
     /// Adds or replaces a budget, and settles the evictions in flight that its status now shows.
     pub fn apply_budget(&mut self, budget: Pdb) {
