@@ -26,6 +26,12 @@ macro_rules! reasons {
             /// All of them, in the order in which the first match wins.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
+            /// The reason of that string, if this version knows it.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
+            }
+
             /// The string that users read.
             #[must_use]
             pub fn as_str(self) -> &'static str {

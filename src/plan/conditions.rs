@@ -97,6 +97,9 @@ fn name_pod(pod: &WaitingPod) -> String {
 }
 
 impl Stall {
+    /// All reasons.
+    pub const REASONS: [&str; 3] = ["InvalidSpec", "NoNodes", "AllBlocked"];
+
     fn reason(&self) -> &'static str {
         match self {
             Self::InvalidSpec(_) => "InvalidSpec",

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::run::Stall;
 use super::words;
-use crate::api::{DrainPlanStatus, NodePhase, NodeStatus, Outlook, PlanPhase, condition};
+use crate::api::{DrainPlanStatus, NodePhase, NodeStatus, Outlook, PlanPhase, Reason, condition};
 
 /// Pods named by one decision's events.
 const PODS: usize = 10;
@@ -16,7 +17,7 @@ pub struct Notice {
     /// Whether somebody should look.
     pub severity: Severity,
     /// One word.
-    pub reason: String,
+    pub reason: &'static str,
     /// What was done.
     pub action: &'static str,
     /// A sentence.
@@ -65,8 +66,8 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
     let ready = new.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let message = ready.map(|condition| condition.message.clone()).unwrap_or_default();
     let mut notices = Vec::new();
-    let mut say = |severity, reason: &str, action, note| {
-        notices.push(Notice { subject: Subject::Plan, severity, reason: reason.to_owned(), action, note });
+    let mut say = |severity, reason, action, note| {
+        notices.push(Notice { subject: Subject::Plan, severity, reason, action, note });
     };
     if old.phase != new.phase {
         match new.phase {
@@ -77,15 +78,15 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
             Some(PlanPhase::Pending) | None => {}
         }
     }
-    let stall = |status: &DrainPlanStatus| {
-        let stalled = status.conditions.iter().find(|condition| condition.type_ == condition::STALLED);
-        stalled.map(|condition| (condition.reason.clone(), condition.message.clone()))
+    let stalled = |status: &DrainPlanStatus| {
+        let stalled = status.conditions.iter().find(|condition| condition.type_ == condition::STALLED)?;
+        let reason = Stall::REASONS.iter().find(|reason| **reason == stalled.reason)?;
+        Some((*reason, stalled.message.clone()))
     };
-    if let Some((reason, message)) = stall(new)
-        && reason != "Failed"
-        && stall(old).is_none_or(|(before, _)| before != reason)
+    if let Some((reason, message)) = stalled(new)
+        && stalled(old).is_none_or(|(before, _)| before != reason)
     {
-        say(Severity::Warning, &reason, "Wait", message);
+        say(Severity::Warning, reason, "Wait", message);
     }
     notices
 }
@@ -124,7 +125,7 @@ fn node_notices(plan: &str, old: Option<&NodeStatus>, new: &NodeStatus) -> Vec<N
         }
         NodePhase::Pending => (Severity::Warning, "NodeBlocked", "Wait", format!("node {name}: {message}")),
     };
-    let on = |subject| Notice { subject, severity, reason: word.to_owned(), action, note: note.clone() };
+    let on = |subject| Notice { subject, severity, reason: word, action, note: note.clone() };
     let node = Subject::Node { name: name.clone(), uid: new.uid.clone() };
     if new.uid.is_empty() { vec![on(Subject::Plan)] } else { vec![on(Subject::Plan), on(node)] }
 }
@@ -144,14 +145,10 @@ fn pod_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
             if before.contains(&key) || notices.len() == PODS {
                 continue;
             }
+            let Some(reason) = Reason::parse(&pod.reason) else { continue };
             let note = format!("node {}: pod {}/{}: {}", node.name, pod.namespace, pod.pod, pod.message);
-            notices.push(Notice {
-                subject: Subject::Plan,
-                severity: Severity::Warning,
-                reason: pod.reason.clone(),
-                action: "Wait",
-                note,
-            });
+            let (subject, severity) = (Subject::Plan, Severity::Warning);
+            notices.push(Notice { subject, severity, reason: reason.as_str(), action: "Wait", note });
         }
     }
     notices
