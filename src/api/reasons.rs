@@ -54,14 +54,6 @@ reasons! {
         Unmanaged,
         /// It has emptyDir data and the plan does not allow losing it.
         LocalData,
-        /// Its object is only kept by finalizers.
-        FinalizerHolds,
-        /// It is going, and may still.
-        Terminating,
-        /// It should have gone.
-        TerminatingOverdue,
-        /// 403: its namespace is being deleted.
-        NamespaceTerminating,
         /// Several budgets select it; the server answers 500.
         MultipleBudgets,
         /// The disruption controller cannot compute its budget.
@@ -70,22 +62,30 @@ reasons! {
         BudgetNeverAllows,
         /// No pod of the budget has a controller, so it expects none and allows none.
         BudgetCountsNone,
-        /// The owners' scale is 0 or below the pods present.
+        /// Its owner wants fewer pods than there are.
         OwnerScalingDown,
-        /// The budget's reported status is behind, or differs from what it should be.
-        BudgetStale,
         /// Pods of the budget are unready, and not because they have just started.
         BudgetUnhealthy,
         /// No disruption left now; pods are being replaced or are starting.
         BudgetExhausted,
         /// 403 with the cause DisruptionBudget.
         BudgetRefused,
-        /// 403 without any other cause: the controller may not evict.
-        Forbidden,
+        /// Its object is only kept by finalizers.
+        FinalizerHolds,
+        /// It was deleted, and the kubelet of its node is silent.
+        KubeletUnreachable,
+        /// It is going, and may still.
+        Terminating,
+        /// It should have gone.
+        TerminatingOverdue,
+        /// 403: its namespace is being deleted.
+        NamespaceTerminating,
         /// An admission webhook or policy denied the eviction.
         AdmissionDenied,
         /// An admission webhook could not be asked.
         AdmissionUnavailable,
+        /// 403 by authorization: the controller may not evict.
+        Forbidden,
         /// The server throttles requests.
         ApiThrottled,
         /// Any other refusal, quoted.

@@ -9,6 +9,7 @@ mod objects;
 mod pdb;
 pub mod planted;
 mod pod;
+mod scaleless;
 mod workload;
 
 pub use evictions::{Evictions, InFlight, Refusal};
@@ -16,6 +17,7 @@ pub use labels::{Labels, Operator, Requirement, Selector, Text};
 pub use objects::{Namespace, Node, Taint};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
+pub use scaleless::{DaemonSet, Job};
 pub use workload::{Scale, Workload, WorkloadKind};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,6 +34,8 @@ pub struct Cluster {
     budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
     workloads: HashMap<Text, Arc<Workload>>,
     scales: HashMap<Text, Scale>,
+    daemon_sets: HashMap<Text, DaemonSet>,
+    jobs: HashMap<Text, Job>,
     /// Evictions sent and not yet seen in a budget, and the last refusal of each pod: kept by whoever acts.
     pub evictions: Evictions,
 }
@@ -106,6 +110,23 @@ impl Cluster {
     /// Records what `*/scale` of an owner that is not watched answered.
     pub fn record_scale(&mut self, owner_uid: Text, scale: Scale) {
         self.scales.insert(owner_uid, scale);
+    }
+
+    /// Adds or replaces a DaemonSet. Pods of one that was never added count as left behind by it.
+    pub fn apply_daemon_set(&mut self, daemon_set: DaemonSet) {
+        self.daemon_sets.insert(daemon_set.uid.clone(), daemon_set);
+    }
+    /// Forgets a DaemonSet.
+    pub fn delete_daemon_set(&mut self, uid: &str) {
+        self.daemon_sets.remove(uid);
+    }
+    /// Adds or replaces a Job.
+    pub fn apply_job(&mut self, job: Job) {
+        self.jobs.insert(job.uid.clone(), job);
+    }
+    /// Forgets a Job.
+    pub fn delete_job(&mut self, uid: &str) {
+        self.jobs.remove(uid);
     }
 
     fn unindex_pod(&mut self, key: &PodKey) {
@@ -189,5 +210,15 @@ impl Cluster {
     #[must_use]
     pub fn scale(&self, owner_uid: &str) -> Option<&Scale> {
         self.scales.get(owner_uid)
+    }
+    /// The DaemonSet of that uid.
+    #[must_use]
+    pub fn daemon_set(&self, uid: &str) -> Option<&DaemonSet> {
+        self.daemon_sets.get(uid)
+    }
+    /// The Job of that uid.
+    #[must_use]
+    pub fn job(&self, uid: &str) -> Option<&Job> {
+        self.jobs.get(uid)
     }
 }

@@ -1,12 +1,24 @@
 //! Why a pod waits: reason, outlook, message and remedy; and what is wrong with a budget.
 
+mod budget_waits;
+mod case;
+mod filters;
+mod owners;
+mod refusals;
+mod sync_failed;
+mod terminating;
+mod words;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Outlook, PodPolicy, Reason};
-use crate::budget::{Attainable, Computed, Verdict};
+use crate::budget::{self, Attainable, Cause, Computed, Verdict};
 use crate::cluster::{BudgetKey, Cluster, Pdb, Pod, Text};
+use case::Case;
 
 /// Waiting times of the rules, an argument so that tests need no waiting.
 #[derive(Debug, Clone)]
@@ -17,6 +29,16 @@ pub struct Patience {
     pub stale: SignedDuration,
     /// How young a pod may be to count as just starting.
     pub starting: SignedDuration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            overdue: SignedDuration::from_secs(30),
+            stale: SignedDuration::from_secs(30),
+            starting: SignedDuration::from_mins(10),
+        }
+    }
 }
 
 /// What is done to a pod of a node that is drained.
@@ -35,7 +57,7 @@ pub enum Treatment {
 pub struct Wait {
     pub reason: Reason,
     pub outlook: Outlook,
-    /// The budgets that select the pod, by name.
+    /// The budgets that the server looks at for this pod, by name.
     pub budgets: Vec<Text>,
     /// What holds it, with the numbers and the names.
     pub message: String,
@@ -64,31 +86,102 @@ pub struct Standing {
     pub room: i32,
 }
 
+/// What a rule says of a pod it matches.
+struct Said {
+    outlook: Outlook,
+    message: String,
+    remedy: String,
+}
+
+/// Says something of the pods it matches.
+type Rule = fn(&Case<'_>) -> Option<Said>;
+
+/// The reasons in their order; the first that matches is said.
+const RULES: &[(Reason, Rule)] = &[
+    (Reason::Unmanaged, filters::unmanaged),
+    (Reason::LocalData, filters::local_data),
+    (Reason::MultipleBudgets, budget_waits::multiple_budgets),
+    (Reason::BudgetSyncFailed, budget_waits::sync_failed),
+    (Reason::BudgetNeverAllows, budget_waits::never_allows),
+    (Reason::BudgetCountsNone, budget_waits::counts_none),
+    (Reason::OwnerScalingDown, budget_waits::owner_scaling_down),
+    (Reason::BudgetUnhealthy, budget_waits::unhealthy),
+    (Reason::BudgetExhausted, budget_waits::exhausted),
+    (Reason::BudgetRefused, budget_waits::refused),
+    (Reason::FinalizerHolds, terminating::finalizer_holds),
+    (Reason::KubeletUnreachable, terminating::kubelet_unreachable),
+    (Reason::Terminating, terminating::in_time),
+    (Reason::TerminatingOverdue, terminating::overdue),
+    (Reason::NamespaceTerminating, terminating::namespace),
+    (Reason::AdmissionDenied, refusals::admission_denied),
+    (Reason::AdmissionUnavailable, refusals::admission_unavailable),
+    (Reason::Forbidden, refusals::forbidden),
+    (Reason::ApiThrottled, refusals::api_throttled),
+    (Reason::ServerError, refusals::server_error),
+];
+
 /// Explains pods and budgets of one cluster at one instant; each budget is computed once.
 pub struct Explainer<'a> {
     cluster: &'a Cluster,
     now: Timestamp,
     patience: &'a Patience,
+    standings: RefCell<HashMap<BudgetKey, Rc<Standing>>>,
 }
 
 impl<'a> Explainer<'a> {
     /// An explainer of what is observed now.
     #[must_use]
     pub fn new(cluster: &'a Cluster, now: Timestamp, patience: &'a Patience) -> Self {
-        Self { cluster, now, patience }
+        Self { cluster, now, patience, standings: RefCell::default() }
     }
 
     /// What is done to the pod, and why it waits if it does.
     #[must_use]
     pub fn judge(&self, pod: &Pod, policy: &PodPolicy) -> Judgement {
-        let _ = (pod, policy, self.cluster, self.now, self.patience);
-        todo!()
+        let verdict = budget::verdict(self.cluster, pod);
+        let treatment = filters::treatment(self.cluster, pod, policy);
+        let spends = self.spends(pod, &verdict);
+        if treatment == Treatment::Ignore {
+            return Judgement { treatment, verdict, wait: None, spends };
+        }
+        let case = Case::new(self, pod, policy, treatment, &verdict);
+        let matched = RULES.iter().find_map(|(reason, rule)| rule(&case).map(|said| (*reason, said)));
+        let wait = matched.map(|(reason, said)| Wait {
+            reason,
+            outlook: said.outlook,
+            budgets: verdict.budgets.clone(),
+            message: words::bounded(said.message),
+            remedy: said.remedy,
+        });
+        Judgement { treatment, verdict, wait, spends }
     }
 
     /// How a budget stands.
     #[must_use]
     pub fn standing(&self, budget: &Pdb) -> Rc<Standing> {
-        let _ = budget;
-        todo!()
+        let key = budget.key();
+        if let Some(known) = self.standings.borrow().get(&key) {
+            return Rc::clone(known);
+        }
+        let standing = Rc::new(Standing {
+            computed: budget::recompute(self.cluster, budget, self.now),
+            attainable: budget::attainable(self.cluster, budget, self.now),
+            room: budget::room(self.cluster, budget, self.now),
+        });
+        self.standings.borrow_mut().insert(key, Rc::clone(&standing));
+        standing
+    }
+
+    fn spends(&self, pod: &Pod, verdict: &Verdict) -> Vec<BudgetKey> {
+        let charged = matches!(
+            verdict.cause,
+            Cause::Allowed
+                | Cause::Exhausted
+                | Cause::SyncFailed
+                | Cause::StillProcessing
+                | Cause::NegativeAllowance
+                | Cause::TooManyDisruptedPods
+        );
+        if charged { self.cluster.budgets_of(pod).map(|budget| budget.key()).collect() } else { Vec::new() }
     }
 }

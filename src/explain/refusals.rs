@@ -1,0 +1,116 @@
+//! What the server answered to an eviction that its budget would have let go: told apart by cause and words,
+//! since the code alone says little (a webhook may answer with any).
+
+use super::case::Case;
+use super::{Said, words};
+use crate::api::Outlook;
+use crate::cluster::Refusal;
+
+/// What a refusal is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// The budget's or the namespace's business; the other rules speak of it.
+    Elsewhere,
+    AdmissionDenied,
+    AdmissionUnavailable,
+    Forbidden,
+    ApiThrottled,
+    ServerError,
+}
+
+fn kind(refusal: &Refusal) -> Kind {
+    let message = &refusal.message;
+    let caused_by = |name: &str| refusal.causes.iter().any(|cause| &**cause == name);
+    if caused_by("DisruptionBudget") || caused_by("NamespaceTerminating") {
+        Kind::Elsewhere
+    } else if message.contains("denied the request") || message.contains("denied request") {
+        Kind::AdmissionDenied
+    } else if refusal.code == 500 && message.contains("failed calling webhook") {
+        Kind::AdmissionUnavailable
+    } else if refusal.code == 403 && message.contains(" cannot ") && message.contains(" resource ") {
+        Kind::Forbidden
+    } else if refusal.code == 429 || (matches!(refusal.code, 409 | 504) && about_budget(message)) {
+        Kind::ApiThrottled
+    } else {
+        Kind::ServerError
+    }
+}
+
+/// The server gave up after its own retries on the budget's status.
+fn about_budget(message: &str) -> bool {
+    message.to_ascii_lowercase().contains("poddisruptionbudget")
+}
+
+fn of_kind<'e>(case: &Case<'e>, wanted: Kind) -> Option<&'e Refusal> {
+    case.refusal.filter(|refusal| kind(refusal) == wanted)
+}
+
+/// A webhook or a policy denied it.
+pub(super) fn admission_denied(case: &Case<'_>) -> Option<Said> {
+    let refusal = of_kind(case, Kind::AdmissionDenied)?;
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "Admission denied the eviction ({}): {}.",
+            refusal.code,
+            words::quote(&refusal.message)
+        ),
+        remedy: "let the operator behind that webhook or policy move the pod, or have the rule changed"
+            .to_owned(),
+    })
+}
+
+/// A webhook did not answer.
+pub(super) fn admission_unavailable(case: &Case<'_>) -> Option<Said> {
+    let refusal = of_kind(case, Kind::AdmissionUnavailable)?;
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "An admission webhook for evictions could not be asked ({}): {}.",
+            refusal.code,
+            words::quote(&refusal.message)
+        ),
+        remedy: "bring the webhook's service back, or set failurePolicy: Ignore in its configuration"
+            .to_owned(),
+    })
+}
+
+/// The one who evicts may not.
+pub(super) fn forbidden(case: &Case<'_>) -> Option<Said> {
+    let refusal = of_kind(case, Kind::Forbidden)?;
+    Some(Said {
+        outlook: Outlook::NeverClears,
+        message: format!("The server forbids the eviction (403): {}.", words::quote(&refusal.message)),
+        remedy: "grant the verb create on pods/eviction (API group \"\") to that user".to_owned(),
+    })
+}
+
+/// The server has too much to do.
+pub(super) fn api_throttled(case: &Case<'_>) -> Option<Said> {
+    let refusal = of_kind(case, Kind::ApiThrottled)?;
+    Some(Said {
+        outlook: Outlook::WillClear,
+        message: format!(
+            "The server is too busy for the eviction ({}): {}. It is tried again at {}.",
+            refusal.code,
+            words::quote(&refusal.message),
+            words::at(refusal.retry_at)
+        ),
+        remedy: "nothing to change: it is tried again; if it lasts, look at the API server's load".to_owned(),
+    })
+}
+
+/// Anything else.
+pub(super) fn server_error(case: &Case<'_>) -> Option<Said> {
+    let refusal = of_kind(case, Kind::ServerError)?;
+    let reason = if refusal.reason.is_empty() { String::new() } else { format!(" {}", refusal.reason) };
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "The server refused the eviction ({}{reason}): {}.",
+            refusal.code,
+            words::quote(&refusal.message)
+        ),
+        remedy: "look at the API server's log for that error; the eviction is tried again".to_owned(),
+    })
+}

@@ -1,0 +1,134 @@
+//! Budgets that the disruption controller cannot compute: because of which pods, and will that pass?
+
+use super::case::{Case, Held};
+use super::owners::{self, Owner};
+use super::{Said, words};
+use crate::api::Outlook;
+use crate::budget;
+use crate::cluster::{Pod, Text};
+
+/// An owner that keeps a budget from being computed.
+struct Obstacle<'e> {
+    owner: Owner<'e>,
+    /// Time does not remove it.
+    lasting: bool,
+}
+
+pub(super) fn said(case: &Case<'_>, held: &Held<'_>) -> Option<Said> {
+    let budget = held.budget;
+    let (reported, computed) = (&budget.status.sync_failed, &held.standing.computed.sync_error);
+    let why: &str = reported.as_deref().or(computed.as_deref())?;
+    let name = words::budget(budget);
+    let head = format!(
+        "Budget {name} ({}) allows 0 evictions because the disruption controller cannot compute it: {}.",
+        words::terms(budget, &held.standing),
+        words::quote(why)
+    );
+    let obstacles = obstacles(case, held);
+    if obstacles.is_empty() && computed.is_none() {
+        return Some(Said {
+            outlook: Outlook::MayClear,
+            message: format!("{head} As observed now it can be computed."),
+            remedy: format!(
+                "annotate budget {name}: the controller tries again when a pod or the budget changes"
+            ),
+        });
+    }
+    let pods: Vec<(&Pod, &Owner<'_>)> = obstacles
+        .iter()
+        .flat_map(|obstacle| obstacle.owner.pods.iter().map(|pod| (*pod, &obstacle.owner)))
+        .collect();
+    let in_the_way = if pods.is_empty() {
+        String::new()
+    } else {
+        let name = |pod: &Pod, owner: &Owner<'_>| {
+            let finished = if pod.finished() { ", finished" } else { "" };
+            format!("{} ({}{finished})", words::placed(pod), owner.name())
+        };
+        format!(" In the way: {}.", words::list(&pods, |(pod, owner)| name(pod, owner)))
+    };
+    let lasting = obstacles.iter().any(|obstacle| obstacle.lasting);
+    Some(Said {
+        outlook: if lasting { Outlook::NeverClears } else { Outlook::MayClear },
+        message: head + &in_the_way,
+        remedy: remedy(&name, &obstacles),
+    })
+}
+
+/// The owners whose scale the controller does not find; those that last first.
+fn obstacles<'e>(case: &Case<'e>, held: &Held<'e>) -> Vec<Obstacle<'e>> {
+    let unscaled = unscaled(case, held);
+    let (owners, _) = owners::of_budget(case, held.budget);
+    let mut obstacles: Vec<Obstacle<'e>> = owners
+        .into_iter()
+        .filter_map(|owner| {
+            let why = owner
+                .pods
+                .iter()
+                .find_map(|pod| unscaled.iter().find(|(name, _)| *name == pod.name).map(|(_, why)| why))?;
+            Some(Obstacle { lasting: lasts(case, &owner, why), owner })
+        })
+        .collect();
+    obstacles.sort_by_key(|obstacle| !obstacle.lasting);
+    obstacles
+}
+
+/// Pods without a scale, by our own look, or, where a scale was not read, by what the controller reported.
+fn unscaled(case: &Case<'_>, held: &Held<'_>) -> Vec<(Text, String)> {
+    let mut unscaled = budget::unscaled_pods(case.cluster, held.budget);
+    if let Some(reported) = held.budget.status.sync_failed.as_deref().filter(|why| no_scale(why)) {
+        let unread = &held.standing.computed.unread_scales;
+        let of_unread = case.selected(held.budget).filter(|pod| {
+            pod.owner.as_ref().is_some_and(|owner| unread.iter().any(|(_, unread)| unread.uid == owner.uid))
+        });
+        unscaled.extend(of_unread.map(|pod| (pod.name.clone(), reported.to_owned())));
+    }
+    unscaled
+}
+
+/// The kind has no scale, or is not known: it stays so. Otherwise the owner is gone, and its pods will be, too.
+fn no_scale(why: &str) -> bool {
+    why.contains("does not implement the scale subresource") || why.contains("no matches for kind")
+}
+
+/// A running Job ends, and a finished one may delete itself.
+fn lasts(case: &Case<'_>, owner: &Owner<'_>, why: &str) -> bool {
+    if &*owner.kind != "Job" {
+        return no_scale(why);
+    }
+    match case.cluster.job(&owner.uid) {
+        Some(job) => job.finished && job.ttl_seconds.is_none(),
+        None => owner.pods.iter().all(|pod| pod.finished()),
+    }
+}
+
+fn remedy(budget: &str, obstacles: &[Obstacle<'_>]) -> String {
+    let Some(Obstacle { owner, lasting }) = obstacles.first() else {
+        return format!(
+            "repair what the controller names, or write minAvailable in budget {budget} as a number of pods"
+        );
+    };
+    let name = owner.name();
+    match &*owner.kind {
+        "Job" => {
+            let passing = if *lasting {
+                format!("delete {name} (ttlSecondsAfterFinished does it by itself)")
+            } else {
+                format!("wait for {name} to end and go")
+            };
+            format!(
+                "{passing}, or append to matchExpressions of budget {budget}: {{key: batch.kubernetes.io/job-name, \
+                 operator: DoesNotExist}}, {{key: job-name, operator: DoesNotExist}}"
+            )
+        }
+        "DaemonSet" => format!(
+            "narrow the selector of budget {budget} so that it leaves out the pods of {name}, or write minAvailable \
+             as a number of pods"
+        ),
+        _ if !*lasting => format!("delete the pods that {name} left behind"),
+        kind => format!(
+            "write minAvailable in budget {budget} as a number of pods, or let the kind {kind} serve the scale \
+             subresource"
+        ),
+    }
+}

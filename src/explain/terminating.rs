@@ -1,0 +1,120 @@
+//! Pods that are going, and namespaces that are.
+
+use jiff::Timestamp;
+
+use super::case::Case;
+use super::{Said, words};
+use crate::api::Outlook;
+use crate::budget::Cause;
+
+/// Deleted with grace 0, so nobody waits for its containers; the object is kept by finalizers.
+pub(super) fn finalizer_holds(case: &Case<'_>) -> Option<Said> {
+    let pod = case.pod;
+    let deletion = pod.deletion.filter(|deletion| deletion.grace_seconds == 0)?;
+    if pod.finalizers.is_empty() {
+        return None;
+    }
+    let names = words::list(&pod.finalizers, ToString::to_string);
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "Deleted {} with grace period 0, but its object is kept by {} {names}.",
+            words::at(deletion.at),
+            if pod.finalizers.len() == 1 { "the finalizer" } else { "the finalizers" },
+        ),
+        remedy: format!(
+            "find out why whoever set {names} does not remove it; if its work is done, remove it from \
+             metadata.finalizers of pod {}/{}",
+            pod.namespace, pod.name
+        ),
+    })
+}
+
+/// Nobody confirms that the containers have ended.
+pub(super) fn kubelet_unreachable(case: &Case<'_>) -> Option<Said> {
+    let pod = case.pod;
+    let deletion = pod.deletion?;
+    let node = case.cluster.node(pod.node.as_ref()?)?;
+    (&*node.ready == "Unknown").then(|| Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "Deleted, to be gone by {}, but the kubelet of {} does not report (Ready is Unknown), so nobody \
+             confirms that its containers have ended.",
+            words::at(deletion.at),
+            node.name
+        ),
+        remedy: format!(
+            "bring {0} back; or, once the machine is confirmed to be off: kubectl taint node {0} \
+             node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+            node.name
+        ),
+    })
+}
+
+/// On its way, and not late.
+pub(super) fn in_time(case: &Case<'_>) -> Option<Said> {
+    let (due, grace_seconds) = due(case)?;
+    (case.now <= due).then(|| Said {
+        outlook: Outlook::WillClear,
+        message: format!(
+            "Terminating: to be gone by {} (its grace period of {grace_seconds} s included).",
+            words::at(due - case.patience.overdue)
+        ),
+        remedy: "nothing to change: wait for its containers to end".to_owned(),
+    })
+}
+
+/// It should have gone.
+pub(super) fn overdue(case: &Case<'_>) -> Option<Said> {
+    let (due, grace_seconds) = due(case)?;
+    let pod = case.pod;
+    let node = pod.node.as_deref().unwrap_or("its node");
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "Terminating, and overdue since {}: its grace period of {grace_seconds} s ended at {}, and the \
+             kubelet of {node} has not confirmed that its containers have ended.",
+            words::at(due),
+            words::at(due - case.patience.overdue),
+        ),
+        remedy: format!(
+            "look at the kubelet and the container runtime of {node}: what keeps {} alive?",
+            pod.name
+        ),
+    })
+}
+
+/// From when on a terminating pod is overdue, and its grace period.
+fn due(case: &Case<'_>) -> Option<(Timestamp, i64)> {
+    let deletion = case.pod.deletion?;
+    let due = deletion.at.checked_add(case.patience.overdue).unwrap_or(Timestamp::MAX);
+    Some((due, deletion.grace_seconds))
+}
+
+/// The server refuses every eviction in the namespace.
+pub(super) fn namespace(case: &Case<'_>) -> Option<Said> {
+    let refused = case
+        .refusal
+        .is_some_and(|refusal| refusal.causes.iter().any(|cause| &**cause == "NamespaceTerminating"));
+    if case.verdict.cause != Cause::NamespaceTerminating && !refused {
+        return None;
+    }
+    let name = &case.pod.namespace;
+    let remaining = case.cluster.namespace(name).and_then(|namespace| namespace.content_remaining.as_ref());
+    let message = format!(
+        "Namespace {name} is being deleted: the server refuses evictions in it (403), and the namespace \
+         controller deletes this pod itself."
+    );
+    Some(match remaining {
+        None => Said {
+            outlook: Outlook::WillClear,
+            message,
+            remedy: format!("nothing to change: wait for namespace {name} to be gone"),
+        },
+        Some(why) => Said {
+            outlook: Outlook::MayClear,
+            message: format!("{message} It reports: {}.", words::quote(why)),
+            remedy: format!("remove what keeps namespace {name} from being deleted"),
+        },
+    })
+}

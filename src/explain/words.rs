@@ -1,0 +1,127 @@
+//! How things are named in messages.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::Standing;
+use crate::cluster::{Amount, Cluster, Pdb, Pod};
+
+/// How many names are written before "and N more".
+pub(super) const NAMES: usize = 3;
+/// The longest message.
+const MESSAGE: usize = 600;
+/// The longest quotation.
+const QUOTE: usize = 240;
+
+/// A time, in whole seconds: messages must not change from one look to the next.
+pub(super) fn at(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// `1 pod`, `2 pods`.
+pub(super) fn count(number: impl TryInto<i64>, one: &str) -> String {
+    let number = number.try_into().unwrap_or(i64::MAX);
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// The first names, and how many more there are.
+pub(super) fn list<T>(items: &[T], mut name: impl FnMut(&T) -> String) -> String {
+    let named: Vec<String> = items.iter().take(NAMES).map(&mut name).collect();
+    let more = items.len().saturating_sub(NAMES);
+    if more > 0 {
+        return format!("{} and {more} more", named.join(", "));
+    }
+    match named.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => named.concat(),
+    }
+}
+
+/// Words of others, in quotation marks and on one line.
+pub(super) fn quote(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("\"{}\"", cut(&line, QUOTE))
+}
+
+/// A message no longer than a status may carry.
+pub(super) fn bounded(message: String) -> String {
+    if message.chars().count() <= MESSAGE { message } else { cut(&message, MESSAGE) }
+}
+
+fn cut(text: &str, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(longest.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// A budget as `namespace/name`.
+pub(super) fn budget(budget: &Pdb) -> String {
+    format!("{}/{}", budget.namespace, budget.name)
+}
+
+/// What was written: `minAvailable: 3`.
+pub(super) fn field(budget: &Pdb) -> String {
+    match (&budget.max_unavailable, &budget.min_available) {
+        (Some(amount), _) => format!("maxUnavailable: {}", self::amount(amount)),
+        (None, Some(amount)) => format!("minAvailable: {}", self::amount(amount)),
+        (None, None) => "neither minAvailable nor maxUnavailable".to_owned(),
+    }
+}
+
+/// What was written and of how many pods: `minAvailable 3 of 3`.
+pub(super) fn terms(budget: &Pdb, standing: &Standing) -> String {
+    let numbers = &standing.computed.numbers;
+    let (field, amount, pods) = match (&budget.max_unavailable, &budget.min_available) {
+        // The controller reads maxUnavailable first.
+        (Some(amount), _) => {
+            ("maxUnavailable", amount, numbers.expected_pods.saturating_sub(numbers.desired_healthy))
+        }
+        (None, Some(amount)) => ("minAvailable", amount, numbers.desired_healthy),
+        (None, None) => return self::field(budget),
+    };
+    let expected = numbers.expected_pods;
+    match amount {
+        _ if standing.computed.sync_error.is_some() => format!("{field} {}", self::amount(amount)),
+        Amount::Int(_) => format!("{field} {} of {expected}", self::amount(amount)),
+        Amount::Text(text) => format!("{field} {text} of {expected} = {pods}"),
+    }
+}
+
+/// An amount as it was written.
+pub(super) fn amount(amount: &Amount) -> String {
+    match amount {
+        Amount::Int(number) => number.to_string(),
+        Amount::Text(text) => text.to_string(),
+    }
+}
+
+/// A pod and its node: `web-0 on node-a`.
+pub(super) fn placed(pod: &Pod) -> String {
+    match &pod.node {
+        Some(node) => format!("{} on {node}", pod.name),
+        None => pod.name.to_string(),
+    }
+}
+
+/// A pod, its node and what ails it.
+pub(super) fn ailing(cluster: &Cluster, pod: &Pod) -> String {
+    format!("{} ({})", placed(pod), ailment(cluster, pod))
+}
+
+pub(super) fn ailment(cluster: &Cluster, pod: &Pod) -> String {
+    if let Some(trouble) = &pod.trouble {
+        let restarts = (trouble.restarts > 0).then(|| count(trouble.restarts, "restart"));
+        let parts: Vec<String> = trouble.waiting.iter().map(ToString::to_string).chain(restarts).collect();
+        if !parts.is_empty() {
+            return parts.join(", ");
+        }
+    }
+    let node = pod.node.as_ref().and_then(|name| cluster.node(name));
+    match (node, pod.created) {
+        (Some(node), _) if &*node.ready != "True" => "its node is not Ready".to_owned(),
+        (_, Some(created)) => format!("not Ready, created {}", at(created)),
+        _ => "not Ready".to_owned(),
+    }
+}
