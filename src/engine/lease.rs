@@ -1,0 +1,322 @@
+//! Who may act: a leader lease whose holder stops before anyone else can take it.
+//!
+//! Several replicas keep their caches warm and one acts. The holder writes the Lease every `retry`; whoever sees it
+//! unchanged for its whole duration takes it. No clock is compared with another machine's: the holder counts from
+//! *sending* a renewal, on its own monotonic clock, and stops after `renew_deadline`; the others count `duration`
+//! from *seeing* the record change, which is never earlier. `duration - renew_deadline` is what lies between the two.
+//!
+//! Every write is a replace with the resourceVersion that was read, so two replicas never both succeed. The client
+//! must not retry by itself: a renewal that is sent late says nothing about when it was asked for.
+
+use std::hash::{BuildHasher, Hasher};
+use std::pin::pin;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tracing::{info, warn};
+
+use super::call::{CallError, result_of, within};
+use super::metrics::Metrics;
+
+/// The lease's times. `retry` < `renew_deadline` < `duration`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timings {
+    duration: Duration,
+    renew_deadline: Duration,
+    retry: Duration,
+}
+
+/// Timings under which two replicas could act at once, or none for long.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "lease duration {duration:?}, renew deadline {renew_deadline:?}, retry {retry:?}: \
+     write whole seconds of duration, a shorter renew deadline and a still shorter retry, such as 15s, 10s and 2s"
+)]
+pub struct InvalidTimings {
+    duration: Duration,
+    renew_deadline: Duration,
+    retry: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Timings {
+    /// `duration`: how long the lease binds the others. `renew_deadline`: how long its holder acts on one renewal.
+    /// `retry`: how often it is renewed, or looked at.
+    pub fn new(
+        duration: Duration,
+        renew_deadline: Duration,
+        retry: Duration,
+    ) -> Result<Self, InvalidTimings> {
+        let ordered = Duration::ZERO < retry && retry < renew_deadline && renew_deadline < duration;
+        // The Lease carries whole seconds; others would read a shorter duration than was meant.
+        let whole = duration.subsec_nanos() == 0 && i32::try_from(duration.as_secs()).is_ok();
+        if ordered && whole {
+            Ok(Self { duration, renew_deadline, retry })
+        } else {
+            Err(InvalidTimings { duration, renew_deadline, retry })
+        }
+    }
+    /// Shorter than `retry`, so that an answer which never comes does not cost a renewal.
+    fn request_timeout(&self) -> Duration {
+        self.retry * 3 / 4
+    }
+    fn duration_seconds(&self) -> i32 {
+        i32::try_from(self.duration.as_secs()).unwrap_or(i32::MAX)
+    }
+}
+
+/// Who holds the lease, as far as this replica knows, and whether it may act.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leadership {
+    /// The holder's identity; `None` before the first answer, and after a lost or released lease until the next.
+    pub holder: Option<String>,
+    /// This replica may act until then; `None` when it may not act at all.
+    until: Option<Instant>,
+}
+
+impl Leadership {
+    /// How long this replica may still act: `None` means not at all. Ask before every request that changes
+    /// something, and let no such request outlive the answer.
+    #[must_use]
+    pub fn may_act(&self) -> Option<Duration> {
+        let left = self.until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+/// An identity that no other process has, nor this one after a restart.
+#[must_use]
+pub fn identity(host: &str) -> String {
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    format!("{host}_{random:016x}")
+}
+
+/// Takes, renews and gives back the lease.
+pub struct Elector {
+    leases: Api<Lease>,
+    namespace: String,
+    name: String,
+    identity: String,
+    timings: Timings,
+    metrics: Metrics,
+    leadership: watch::Sender<Leadership>,
+    /// What our last successful write left; `None` makes the next attempt read first.
+    ours: Option<Lease>,
+    /// The record last read, and since when it has not changed.
+    seen: Option<(LeaseSpec, Instant)>,
+}
+
+impl Elector {
+    /// An elector for the Lease `namespace/name`, which is created when it is not there. `client` must not retry.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        identity: String,
+        timings: Timings,
+        metrics: Metrics,
+    ) -> (Self, watch::Receiver<Leadership>) {
+        let (leadership, receiver) = watch::channel(Leadership::default());
+        let elector = Self {
+            leases: Api::namespaced(client, namespace),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity,
+            timings,
+            metrics,
+            leadership,
+            ours: None,
+            seen: None,
+        };
+        (elector, receiver)
+    }
+
+    /// Holds the lease whenever it can be had, until `stop`; then gives it back, so that a successor need not wait.
+    /// `stop` must come after the last action: from then on another replica may act.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let mut tick = interval(self.timings.retry);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let until = self.leadership.borrow().until;
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                () = at(until) => self.lapse(),
+                _ = tick.tick() => {
+                    let was_leading = until.is_some();
+                    self.attempt().await;
+                    if was_leading && self.leadership.borrow().holder.is_none() {
+                        tick.reset_immediately();
+                    }
+                }
+            }
+        }
+        self.release().await;
+    }
+
+    async fn attempt(&mut self) {
+        let Err(error) = self.hold().await else { return };
+        let (namespace, name) = (&self.namespace, &self.name);
+        if error.code() == Some(409) {
+            // Somebody wrote in between. Who, the next attempt reads; until then nothing is done.
+            info!("the lease {namespace}/{name} was changed by another replica");
+            self.announce(Leadership::default());
+            return;
+        }
+        let left = self.leadership.borrow().may_act();
+        let then = left
+            .map_or(String::new(), |left| format!("; this replica stops acting in {left:.1?} without it"));
+        warn!(
+            "cannot read or renew the lease {namespace}/{name}: {error}; next attempt in {:?}{then}",
+            self.timings.retry
+        );
+    }
+
+    async fn hold(&mut self) -> Result<(), CallError> {
+        let lease = match self.ours.take() {
+            Some(lease) => lease,
+            None => match self.read().await? {
+                Some(lease) => lease,
+                None => return self.write(None).await,
+            },
+        };
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        if holder.is_empty() || holder == self.identity || self.expired() {
+            self.write(Some(lease)).await
+        } else {
+            self.announce(Leadership { holder: Some(holder), until: None });
+            Ok(())
+        }
+    }
+
+    /// Reads the record and notes when it last changed, by our own clock.
+    async fn read(&mut self) -> Result<Option<Lease>, CallError> {
+        let lease = within(self.timings.request_timeout(), self.leases.get_opt(&self.name)).await?;
+        let spec = lease.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        if self.seen.as_ref().is_none_or(|(seen, _)| *seen != spec) {
+            self.seen = Some((spec, Instant::now()));
+        }
+        Ok(lease)
+    }
+
+    /// Whether the record has not changed for the duration that its holder asked for.
+    fn expired(&self) -> bool {
+        self.seen.as_ref().is_some_and(|(spec, since)| {
+            let asked = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+            since.elapsed() >= asked.map_or(self.timings.duration, Duration::from_secs)
+        })
+    }
+
+    /// Takes or renews: the record becomes ours from the moment of sending.
+    async fn write(&mut self, lease: Option<Lease>) -> Result<(), CallError> {
+        let sent = Instant::now();
+        let now = MicroTime(Timestamp::now());
+        let mut spec = lease.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        if spec.holder_identity.as_ref() != Some(&self.identity) {
+            spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |times| times.saturating_add(1)));
+            spec.acquire_time = Some(now.clone());
+        }
+        spec.holder_identity = Some(self.identity.clone());
+        spec.lease_duration_seconds = Some(self.timings.duration_seconds());
+        spec.renew_time = Some(now);
+        let written = self.put(lease, spec).await?;
+        if self.leadership.borrow().until.is_none() {
+            info!("holds the lease {}/{} as {}", self.namespace, self.name, self.identity);
+        }
+        self.ours = Some(written);
+        let until = sent + self.timings.renew_deadline;
+        self.announce(Leadership { holder: Some(self.identity.clone()), until: Some(until) });
+        Ok(())
+    }
+
+    async fn put(&self, lease: Option<Lease>, spec: LeaseSpec) -> Result<Lease, CallError> {
+        let limit = self.timings.request_timeout();
+        let params = PostParams::default();
+        let answer = if let Some(mut lease) = lease {
+            lease.spec = Some(spec);
+            within(limit, self.leases.replace(&self.name, &params, &lease)).await
+        } else {
+            let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+            within(limit, self.leases.create(&params, &Lease { metadata, spec: Some(spec) })).await
+        };
+        self.metrics.lease_write(result_of(&answer));
+        answer
+    }
+
+    /// The last renewal is too old to act on.
+    fn lapse(&mut self) {
+        warn!(
+            "stopped acting: the lease {}/{} could not be renewed for {:?}; \
+             this replica goes on as soon as it can, unless another takes over",
+            self.namespace, self.name, self.timings.renew_deadline
+        );
+        self.announce(Leadership::default());
+    }
+
+    async fn release(&mut self) {
+        self.announce(Leadership::default());
+        match self.give_back().await {
+            Ok(true) => info!("released the lease {}/{}", self.namespace, self.name),
+            Ok(false) => {}
+            Err(error) => warn!(
+                "cannot release the lease {}/{}: {error}; another replica can take it after {:?}",
+                self.namespace, self.name, self.timings.duration
+            ),
+        }
+    }
+
+    /// Clears the holder, if it is us.
+    async fn give_back(&mut self) -> Result<bool, CallError> {
+        let lease = match self.ours.take() {
+            Some(lease) => Some(lease),
+            // The last renewal may have arrived although its answer did not.
+            None => self.read().await?,
+        };
+        let Some(mut spec) = lease.as_ref().and_then(|lease| lease.spec.clone()) else { return Ok(false) };
+        if spec.holder_identity.as_ref() != Some(&self.identity) {
+            return Ok(false);
+        }
+        spec.holder_identity = None;
+        spec.renew_time = Some(MicroTime(Timestamp::now()));
+        // As client-go does, for candidates that look at the duration only.
+        spec.lease_duration_seconds = Some(1);
+        self.put(lease, spec).await.map(|_| true)
+    }
+
+    fn announce(&self, leadership: Leadership) {
+        self.metrics.leading(leadership.may_act().is_some());
+        self.leadership.send_if_modified(|current| {
+            let modified = *current != leadership;
+            *current = leadership;
+            modified
+        });
+    }
+}
+
+/// Returns at the instant, or never.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;
