@@ -109,11 +109,30 @@ component_start() {
     shift 2
     mapfile -t argv < <(component_command_line "$dir" "$name")
     ((${#argv[@]})) || die "the cluster was created without $name"
+    component_launch "$dir" "$name" "${argv[@]}" "$@"
+}
+
+# component_launch DIR COMPONENT ARGV…
+component_launch() {
+    local dir=$1 name=$2
+    shift 2
+    [[ $name != kwok-controller ]] || kwok_release_leases "$dir"
     (
         cd "$dir" || exit
-        setsid "${argv[@]}" "$@" </dev/null >>"$(component_logfile "$dir" "$name")" 2>&1 &
+        setsid "$@" </dev/null >>"$(component_logfile "$dir" "$name")" 2>&1 &
         printf '%s' $! >"$(component_pidfile "$dir" "$name")"
     )
+}
+
+# component_renew DIR COMPONENT: another one with the same flags in its place,
+# unless it is stopped or paused.
+component_renew() {
+    local pid argv
+    pid=$(component_pid "$1" "$2") && ! component_paused "$1" "$2" || return 0
+    mapfile -d '' -t argv <"/proc/$pid/cmdline"
+    component_end "$1" "$2" KILL
+    component_launch "$1" "$2" "${argv[@]}"
+    component_await "$1" "$2" || exit 1
 }
 
 # component_end DIR COMPONENT SIGNAL: ends it, if it is there, and waits.
@@ -154,10 +173,9 @@ component_command() {
         stop) component_end "$dir" "$name" "$signal" ;;
         start)
             component_alive "$dir" "$name" && die "$name is running"
-            [[ $name != kwok-controller ]] || kwok_release_leases "$dir"
             component_start "$dir" "$name" "$@"
             component_await "$dir" "$name" || exit 1
-            [[ $name != etcd ]] || kwok_refresh "$dir"
+            component_back "$dir" "$name"
             ;;
         pause)
             component_signal "$dir" "$name" STOP
@@ -166,7 +184,7 @@ component_command() {
         resume)
             component_signal "$dir" "$name" CONT
             component_await "$dir" "$name" || exit 1
-            [[ $name != etcd ]] || kwok_refresh "$dir"
+            [[ $name != etcd ]] || component_back "$dir" "$name"
             ;;
     esac
 }
@@ -178,12 +196,17 @@ kwok_release_leases() {
     simulator "$1" delete leases --namespace kube-node-lease --all --wait=false >/dev/null
 }
 
-# kwok_refresh DIR: kwok does not try again what the server failed for want of
-# etcd; a new one looks at everything.
-kwok_refresh() {
-    component_alive "$1" kwok-controller && component_healthy "$1" kube-apiserver || return 0
-    component_end "$1" kwok-controller KILL
-    kwok_release_leases "$1"
-    component_start "$1" kwok-controller
-    component_await "$1" kwok-controller || exit 1
+# component_back DIR COMPONENT: the others work again when this one does.
+component_back() {
+    local name
+    [[ $2 == etcd || $2 == kube-apiserver ]] || return 0
+    component_alive "$1" kube-apiserver && ! component_paused "$1" kube-apiserver || return 0
+    component_await "$1" kube-apiserver || exit 1
+    case $2 in
+        # Left alone they come back one after the other, a minute later: they
+        # wait ever longer, up to 30 s, between two tries to watch.
+        kube-apiserver) for name in "${COMPONENTS[@]:2}"; do component_renew "$1" "$name"; done ;;
+        # kwok does not try again what the server failed for want of etcd.
+        etcd) component_renew "$1" kwok-controller ;;
+    esac
 }
