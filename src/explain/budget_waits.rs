@@ -17,7 +17,7 @@ pub(super) fn multiple_budgets(case: &Case<'_>) -> Option<Said> {
                  one (500), whatever they allow.",
                 case.verdict.budgets.len()
             ),
-            remedy: "change the selectors, or delete budgets, so that one budget selects the pod".to_owned(),
+            remedy: format!("delete budgets, or change selectors, so that only one of {names} selects the pod"),
         }
     })
 }
@@ -75,7 +75,7 @@ fn never_allows_remedy(budget: &Pdb, attainable: i32, scale: Option<i32>) -> Str
         format!("minAvailable: {}", attainable.saturating_sub(1).max(0))
     };
     let more = match (&budget.max_unavailable, &budget.min_available) {
-        (None, Some(Amount::Int(required))) if scale.is_some() => {
+        (None, Some(Amount::Int(required))) if scale == Some(attainable) => {
             format!(", or run at least {} replicas", required.saturating_add(1))
         }
         _ => String::new(),
@@ -204,18 +204,27 @@ pub(super) fn exhausted(case: &Case<'_>) -> Option<Said> {
     Some(Said {
         outlook: Outlook::WillClear,
         message,
-        remedy: format!(
-            "nothing to change: wait until the replacements are Ready; to go faster allow more at once in budget {}",
-            words::budget(held.budget)
-        ),
+        remedy: exhausted_remedy(case.verdict.cause, held.budget),
     })
+}
+
+fn exhausted_remedy(cause: Cause, budget: &Pdb) -> String {
+    let name = words::budget(budget);
+    if cause == Cause::StillProcessing {
+        return format!(
+            "nothing to change: wait until the disruption controller has processed budget {name}"
+        );
+    }
+    format!(
+        "nothing to change: wait until the replacements are Ready; to go faster let budget {name} allow more at once"
+    )
 }
 
 fn being_replaced(case: &Case<'_>, budget: &Pdb) -> String {
     let Away { terminating, evicted, starting, .. } = case.away(budget);
     let named: Vec<String> = evicted
         .iter()
-        .map(|pod| format!("{} (eviction accepted)", words::placed(pod)))
+        .map(|pod| let_go(budget, pod))
         .chain(terminating.iter().map(|pod| going(pod)))
         .chain(starting.iter().map(|pod| starting_since(pod)))
         .collect();
@@ -231,6 +240,13 @@ fn being_replaced(case: &Case<'_>, budget: &Pdb) -> String {
         })
         .collect();
     if short.is_empty() { String::new() } else { format!(" {}.", words::list(&short, Clone::clone)) }
+}
+
+fn let_go(budget: &Pdb, pod: &Pod) -> String {
+    match budget.status.disrupted_pods.get(&pod.name) {
+        Some(at) => format!("{} (eviction accepted {})", words::placed(pod), words::at(*at)),
+        None => format!("{} (eviction sent)", words::placed(pod)),
+    }
 }
 
 fn going(pod: &Pod) -> String {
@@ -298,13 +314,16 @@ fn head(case: &Case<'_>, held: &Held<'_>) -> String {
         .computed
         .unread_scales
         .iter()
-        .map(|(_, owner)| format!("{} {}", owner.kind, owner.name))
+        .map(|(_, owner)| match case.cluster.scale(&owner.uid) {
+            Some(Scale::Unreadable(why)) => format!("{} {} ({})", owner.kind, owner.name, words::quote(why)),
+            _ => format!("{} {}", owner.kind, owner.name),
+        })
         .collect();
     if unread.is_empty() {
         return text;
     }
     let unread = words::list(&unread, Clone::clone);
-    format!("{text} The scale of {unread} could not be read, so the reported numbers alone count.")
+    format!("{text} The scale of {unread} could not be read: the numbers are those reported.")
 }
 
 fn in_flight(case: &Case<'_>, budget: &Pdb) -> String {

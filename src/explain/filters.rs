@@ -26,8 +26,8 @@ pub(super) fn unmanaged(case: &Case<'_>) -> Option<Said> {
         && managed_by(case.cluster, pod).is_none();
     waits.then(|| {
         let lost = match &pod.owner {
-            Some(owner) => format!("Its {} {} is gone", owner.kind, owner.name),
-            None => "It has no controller".to_owned(),
+            Some(owner) => format!("{} {} of this pod is gone", owner.kind, owner.name),
+            None => "This pod has no controller".to_owned(),
         };
         Said {
             outlook: outlook(pod),
@@ -50,7 +50,7 @@ pub(super) fn local_data(case: &Case<'_>) -> Option<Said> {
     waits.then(|| Said {
         outlook: outlook(pod),
         message: format!(
-            "An eviction deletes the data of its emptyDir {} {}, and spec.pods.emptyDir is Refuse.{}",
+            "An eviction deletes the data of this pod's emptyDir {} {}, and spec.pods.emptyDir is Refuse.{}",
             if pod.empty_dirs.len() == 1 { "volume" } else { "volumes" },
             words::list(&pod.empty_dirs, ToString::to_string),
             may_end(pod)

@@ -7,6 +7,8 @@ mod owners;
 mod refusals;
 mod sync_failed;
 mod terminating;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::cell::RefCell;

@@ -81,7 +81,7 @@ pub(super) fn forbidden(case: &Case<'_>) -> Option<Said> {
     Some(Said {
         outlook: Outlook::NeverClears,
         message: format!("The server forbids the eviction (403): {}.", words::quote(&refusal.message)),
-        remedy: "grant the verb create on pods/eviction (API group \"\") to that user".to_owned(),
+        remedy: "grant the verb create on pods/eviction (API group \"\") to the user it names".to_owned(),
     })
 }
 
@@ -91,10 +91,9 @@ pub(super) fn api_throttled(case: &Case<'_>) -> Option<Said> {
     Some(Said {
         outlook: Outlook::WillClear,
         message: format!(
-            "The server is too busy for the eviction ({}): {}. It is tried again at {}.",
+            "The server is too busy for the eviction ({}): {}.",
             refusal.code,
-            words::quote(&refusal.message),
-            words::at(refusal.retry_at)
+            words::quote(&refusal.message)
         ),
         remedy: "nothing to change: it is tried again; if it lasts, look at the API server's load".to_owned(),
     })

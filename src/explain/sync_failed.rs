@@ -28,7 +28,7 @@ pub(super) fn said(case: &Case<'_>, held: &Held<'_>) -> Option<Said> {
     if obstacles.is_empty() && computed.is_none() {
         return Some(Said {
             outlook: Outlook::MayClear,
-            message: format!("{head} As observed now it can be computed."),
+            message: format!("{head} As things stand now it could."),
             remedy: format!(
                 "annotate budget {name}: the controller tries again when a pod or the budget changes"
             ),

@@ -40,7 +40,7 @@ pub(super) fn list<T>(items: &[T], mut name: impl FnMut(&T) -> String) -> String
 /// Words of others, in quotation marks and on one line.
 pub(super) fn quote(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("\"{}\"", cut(&line, QUOTE))
+    format!("“{}”", cut(&line, QUOTE))
 }
 
 /// A message no longer than a status may carry.
@@ -83,7 +83,9 @@ pub(super) fn terms(budget: &Pdb, standing: &Standing) -> String {
     };
     let expected = numbers.expected_pods;
     match amount {
-        _ if standing.computed.sync_error.is_some() => format!("{field} {}", self::amount(amount)),
+        _ if standing.computed.sync_error.is_some() || !standing.computed.unread_scales.is_empty() => {
+            format!("{field} {}", self::amount(amount))
+        }
         Amount::Int(_) => format!("{field} {} of {expected}", self::amount(amount)),
         Amount::Text(text) => format!("{field} {text} of {expected} = {pods}"),
     }

@@ -1,0 +1,159 @@
+//! What the server answered.
+
+use super::*;
+use crate::cluster::Refusal;
+
+fn refusal(code: u16, reason: &str, message: &str, causes: &[&str]) -> Refusal {
+    Refusal {
+        uid: "uid-web-0".into(),
+        at: ago(3),
+        code,
+        reason: reason.into(),
+        message: message.into(),
+        causes: causes.iter().map(|cause| Text::from(*cause)).collect(),
+        budgets: Vec::new(),
+        times: 1,
+        retry_at: ago(-27),
+    }
+}
+
+fn answered(code: u16, reason: &str, message: &str, causes: &[&str]) -> World {
+    let mut world = World::new().stateful_set("web", 3).budget("web", "maxUnavailable: 1");
+    world.cluster.evictions.refused(refusal(code, reason, message, causes));
+    world
+}
+
+#[test]
+fn admission_is_known_by_its_words_not_by_its_code() {
+    let webhook = "admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction \
+                   triggered evacuation of VMI \"shop/web\"";
+    answered(429, "TooManyRequests", webhook, &[]).waits(
+        "web-0",
+        Reason::AdmissionDenied,
+        Outlook::MayClear,
+        "Admission denied the eviction (429): “admission webhook \
+             \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction \
+             triggered evacuation of VMI \"shop/web\"”.",
+        "let the operator behind that webhook or policy move the pod, or have the rule changed",
+    );
+    for (code, words) in [
+        (
+            403,
+            "pods \"web-0\" is forbidden: ValidatingAdmissionPolicy 'guard' with binding \
+                 'guard' denied request: no",
+        ),
+        (422, "ValidatingAdmissionPolicy 'guard' denied request: moved by their operator"),
+        (500, "admission webhook \"x.example.dev\" denied the request without explanation"),
+    ] {
+        let wait = answered(code, "", words, &[]).judge("web-0").wait.expect("it waits");
+        assert_eq!(wait.reason, Reason::AdmissionDenied, "{words}");
+    }
+}
+
+#[test]
+fn a_webhook_that_does_not_answer() {
+    let words = "Internal error occurred: failed calling webhook \"guard.example.dev\": failed to call webhook: Post \
+                 \"https://guard.ops.svc:443/\": connect: connection refused";
+    answered(500, "InternalError", words, &[]).waits(
+        "web-0",
+        Reason::AdmissionUnavailable,
+        Outlook::MayClear,
+        "An admission webhook for evictions could not be asked (500): “Internal error \
+             occurred: failed calling webhook \"guard.example.dev\": failed to call webhook: \
+             Post \"https://guard.ops.svc:443/\": connect: connection refused”.",
+        "bring the webhook's service back, or set failurePolicy: Ignore in its configuration",
+    );
+}
+
+#[test]
+fn the_one_who_evicts_may_not() {
+    let words = "pods \"web-0\" is forbidden: User \"system:serviceaccount:ops:drainer\" cannot create resource \
+                 \"pods/eviction\" in API group \"\" in the namespace \"shop\"";
+    answered(403, "Forbidden", words, &[]).waits(
+        "web-0",
+        Reason::Forbidden,
+        Outlook::NeverClears,
+        "The server forbids the eviction (403): “pods \"web-0\" is forbidden: User \
+         \"system:serviceaccount:ops:drainer\" cannot create resource \"pods/eviction\" in \
+         API group \"\" in the namespace \"shop\"”.",
+        "grant the verb create on pods/eviction (API group \"\") to the user it names",
+    );
+}
+
+#[test]
+fn a_busy_server() {
+    let words = "Too many requests, please try again later.";
+    answered(429, "Failed to parse error data", words, &[]).waits(
+        "web-0",
+        Reason::ApiThrottled,
+        Outlook::WillClear,
+        "The server is too busy for the eviction (429): “Too many requests, please try again later.”.",
+        "nothing to change: it is tried again; if it lasts, look at the API server's load",
+    );
+    let conflict = "Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": the object \
+             has been modified";
+    let timeout = "Timeout: couldn't update PodDisruptionBudget \"web\" due to conflicts";
+    for (code, words) in [(409, conflict), (504, timeout)] {
+        let wait = answered(code, "", words, &[]).judge("web-0").wait.expect("it waits");
+        assert_eq!(wait.reason, Reason::ApiThrottled, "{words}");
+    }
+}
+
+#[test]
+fn anything_else_is_quoted() {
+    answered(500, "InternalError", "etcdserver: leader changed", &[]).waits(
+        "web-0",
+        Reason::ServerError,
+        Outlook::MayClear,
+        "The server refused the eviction (500 InternalError): “etcdserver: leader changed”.",
+        "look at the API server's log for that error; the eviction is tried again",
+    );
+    for (code, words) in [
+        (
+            403,
+            "pods \"web-0\" is forbidden: node \"node-b\" can only evict pods with \
+                 spec.nodeName set to itself",
+        ),
+        (409, "Operation cannot be fulfilled on Pod \"web-0\": the UID in the precondition does not match"),
+        (
+            500,
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource \
+                 does not support.",
+        ),
+    ] {
+        let wait = answered(code, "", words, &[]).judge("web-0").wait.expect("it waits");
+        assert_eq!(wait.reason, Reason::ServerError, "{words}");
+    }
+}
+
+#[test]
+fn a_namespace_that_began_to_terminate_unseen() {
+    let words = "pods \"web-0\" is forbidden: unable to create new content in namespace shop because it is being \
+                 terminated";
+    let world = answered(403, "Forbidden", words, &["NamespaceTerminating"]);
+    assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::NamespaceTerminating));
+}
+
+#[test]
+fn a_refusal_for_the_budget_holds_until_the_budget_is_seen_to_change() {
+    let words = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let mut world = answered(429, "TooManyRequests", words, &["DisruptionBudget"]);
+    assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::BudgetExhausted));
+    let mut again = refusal(429, "TooManyRequests", words, &["DisruptionBudget"]);
+    again.retry_at = NOW;
+    world.cluster.evictions.refused(again);
+    world.goes("web-0");
+}
+
+#[test]
+fn the_budget_is_said_before_the_refusal() {
+    let world = answered(403, "Forbidden", "denied request", &[]).budget("web", "maxUnavailable: 0");
+    assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::BudgetNeverAllows));
+}
+
+#[test]
+fn long_words_are_cut() {
+    let wait = answered(500, "", &"é ".repeat(5000), &[]).judge("web-0").wait.expect("it waits");
+    assert!(wait.message.chars().count() <= 600, "{}", wait.message.chars().count());
+    assert!(wait.message.ends_with("…”."));
+}
