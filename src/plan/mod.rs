@@ -15,6 +15,9 @@ mod survey;
 mod transitions;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use memory::Memory;
 pub use ownership::{Claim, NodeChange};
 pub use report::{Change, change};

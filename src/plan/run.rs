@@ -312,6 +312,10 @@ impl<'a> Run<'a> {
         }
         let failed = self.memory.count(NodePhase::Failed);
         let total = self.memory.nodes.len() + self.not_taken().len();
+        if total == 0 {
+            // The last node has left the selection.
+            self.stalled.get_or_insert(Stall::NoNodes(words::no_nodes(&self.plan.spec.nodes)));
+        }
         let limit =
             self.plan.spec.max_failed_nodes.as_ref().and_then(|limit| limit.of(total)).unwrap_or(total);
         if failed > limit {

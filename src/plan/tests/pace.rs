@@ -1,0 +1,156 @@
+//! What is started and evicted, and in which order.
+
+use super::*;
+
+#[test]
+fn a_node_is_written_down_before_it_is_touched_and_the_finalizer_comes_before_the_claim() {
+    let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &json!({})));
+    assert_eq!(world.step(), []);
+    assert_eq!(world.node_status("p", "a").phase, NodePhase::Draining);
+    assert!(!world.cordoned("a"));
+    assert_eq!(world.step(), [Action::AddFinalizer]);
+    assert!(matches!(world.step().as_slice(), [Action::PatchNode { change: NodeChange::Claim { .. }, .. }]));
+    assert!(world.cordoned("a"));
+    assert_eq!(evictions(&world.step()), ["web-0"]);
+}
+
+#[test]
+fn as_many_pods_of_a_budget_go_as_it_has_room() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a", "a", "a", "b", "b", "b"], Some(("maxUnavailable", 2)))
+        .plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    assert_eq!(evictions(&world.step()).len(), 2);
+    assert_eq!(evictions(&world.step()).len(), 0, "nothing is back yet");
+    world.replace_going(Some("b"));
+    assert_eq!(evictions(&world.step()).len(), 1);
+}
+
+#[test]
+fn a_service_is_drained_node_by_node_and_every_pod_moves_once() {
+    let mut world = World::new()
+        .node("a")
+        .node("b")
+        .node("c")
+        .service("web", &["a", "a", "b", "b", "c", "c"], Some(("maxUnavailable", 1)))
+        .plan("p", &over(&["a", "b", "c"], &json!({})));
+    world.run(Some("spare"));
+    assert_eq!(world.phase("p"), PlanPhase::Completed);
+    assert_eq!(world.evicted.len(), 6);
+    let status = world.status("p");
+    assert_eq!(status.progress.as_deref(), Some("3/3"));
+    assert_eq!(status.pod_counts.as_ref().unwrap().evicted, 6);
+    for node in ["a", "b", "c"] {
+        assert!(!world.cordoned(node) && world.marks(node).is_empty(), "{node}");
+    }
+    let claims: Vec<&str> = world
+        .changes
+        .iter()
+        .filter(|(_, change)| matches!(change, NodeChange::Claim { .. }))
+        .map(|(node, _)| node.as_str())
+        .collect();
+    assert_eq!(claims, ["a", "b", "c"], "in the order written, one after the other");
+}
+
+#[test]
+fn two_plans_share_the_room_of_a_budget_and_the_older_claim_has_it_first() {
+    let mut world = World::new()
+        .node("a")
+        .node("b")
+        .service("web", &["a", "b", "c"], Some(("maxUnavailable", 1)))
+        .plan("first", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    // The claim is there, the eviction is not sent yet: now comes another plan.
+    world.wait(2);
+    world = world.plan("second", &over(&["b"], &json!({})));
+    let sent: Vec<Vec<String>> =
+        (0..4).map(|_| evictions(&world.step()).into_iter().map(str::to_owned).collect()).collect();
+    assert_eq!(sent, [vec!["web-0".to_owned()], vec![], vec![], vec![]]);
+    world.replace_going(Some("c"));
+    assert_eq!(evictions(&world.step()), ["web-1"]);
+}
+
+#[test]
+fn refused_pods_wait_until_they_may_be_tried_again_or_their_budget_changes() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a", "b"], Some(("maxUnavailable", 1)))
+        .plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    world.cluster.evictions.refused(crate::cluster::Refusal {
+        uid: "uid-web-0".into(),
+        at: world.now,
+        code: 500,
+        reason: "InternalError".into(),
+        message: "failed calling webhook".into(),
+        causes: vec![],
+        budgets: vec![BudgetKey { namespace: "shop".into(), name: "web".into() }],
+        times: 1,
+        retry_at: world.now + SignedDuration::from_secs(5),
+    });
+    let decisions = world.decide();
+    assert_eq!(evictions(&decisions.plans[0].actions).len(), 0);
+    assert_eq!(decisions.wake_at, Some(world.now + SignedDuration::from_secs(5)));
+    world.report_budgets();
+    assert_eq!(evictions(&world.step()), ["web-0"]);
+}
+
+#[test]
+fn a_suspended_plan_evicts_nothing_and_goes_on_later() {
+    let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    world.edit_plan("p", |plan| plan.spec.suspend = true);
+    assert_eq!(world.step(), []);
+    assert_eq!(world.phase("p"), PlanPhase::Suspended);
+    assert_eq!(world.node_status("p", "a").phase, NodePhase::Draining);
+    world.edit_plan("p", |plan| plan.spec.suspend = false);
+    world.run(None);
+    assert_eq!(world.phase("p"), PlanPhase::Completed);
+}
+
+#[test]
+fn a_plan_that_is_born_suspended_starts_nothing() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a"], None)
+        .plan("p", &over(&["a"], &json!({"suspend": true})));
+    world.run(None);
+    assert_eq!((world.phase("p"), world.status("p").started_at.clone()), (PlanPhase::Suspended, None));
+}
+
+#[test]
+fn a_node_is_drained_only_when_the_server_confirms_that_it_is_empty() {
+    let mut world = World::new().node("a").plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    let actions = world.decide().plans.remove(0).actions;
+    assert!(matches!(actions.as_slice(), [Action::ConfirmEmpty { .. }]), "{actions:?}");
+    // A pod that was bound just before the cordon comes to light.
+    world.cluster.apply_pod(pod("late", "web", Some("a")));
+    world.cluster.evictions.confirm_empty("a".into(), START);
+    assert_eq!(evictions(&world.step()), ["late"]);
+    world.run(None);
+    assert_eq!(world.phase("p"), PlanPhase::Completed);
+}
+
+#[test]
+fn a_node_born_after_the_start_never_joins() {
+    let selector = json!({"nodes": {"selector": {"matchLabels": {"pool": "workers"}}}});
+    let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&[], &selector));
+    world.step();
+    world.wait(5);
+    let born = world.now;
+    world.set_node("b", |node| node.created = Some(born));
+    world.run(None);
+    assert_eq!(world.status("p").progress.as_deref(), Some("1/1"));
+}
