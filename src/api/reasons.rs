@@ -64,6 +64,10 @@ reasons! {
         BudgetCountsNone,
         /// Its owner wants fewer pods than there are.
         OwnerScalingDown,
+        /// An owner cannot create its pods, and says why.
+        ReplacementMissing,
+        /// The scheduler finds no node for a replacement.
+        ReplacementPending,
         /// Pods of the budget are unready, and not because they have just started.
         BudgetUnhealthy,
         /// No disruption left now; pods are being replaced or are starting.

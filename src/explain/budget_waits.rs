@@ -1,159 +1,21 @@
-//! Pods that wait for a budget.
+//! Pods whose budget has no disruption left.
 
-use super::case::{Away, Case, Held};
-use super::{Said, owners, sync_failed, words};
+use super::case::Case;
+use super::view::{Away, View};
+use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
-use crate::cluster::{Amount, Pdb, Pod, Scale, UnhealthyPolicy};
-
-/// Two or more budgets select the pod.
-pub(super) fn multiple_budgets(case: &Case<'_>) -> Option<Said> {
-    (case.verdict.cause == Cause::SeveralBudgets).then(|| {
-        let names = words::list(&case.verdict.budgets, |name| format!("{}/{name}", case.pod.namespace));
-        Said {
-            outlook: Outlook::NeverClears,
-            message: format!(
-                "{} budgets select this pod, {names}, and the Eviction API refuses every pod that has more than \
-                 one (500), whatever they allow.",
-                case.verdict.budgets.len()
-            ),
-            remedy: format!("delete budgets, or change selectors, so that only one of {names} selects the pod"),
-        }
-    })
-}
-
-/// The disruption controller cannot compute the budget.
-pub(super) fn sync_failed(case: &Case<'_>) -> Option<Said> {
-    sync_failed::said(case, case.held()?)
-}
-
-/// Arithmetic on configuration.
-pub(super) fn never_allows(case: &Case<'_>) -> Option<Said> {
-    let held = case.held()?;
-    let (budget, attainable) = (held.budget, held.standing.attainable);
-    if attainable.never && attainable.neither_field {
-        return Some(Said {
-            outlook: Outlook::NeverClears,
-            message: format!(
-                "Budget {} has neither minAvailable nor maxUnavailable, and such a budget allows nothing.",
-                words::budget(budget)
-            ),
-            remedy: format!("write maxUnavailable: 1 in budget {}", words::budget(budget)),
-        });
-    }
-    // Nothing required and nothing attainable is another story: no owner counts.
-    if !attainable.never || attainable.required <= 0 {
-        return None;
-    }
-    let (owners, bare) = owners::of_budget(case, budget);
-    let mut providers: Vec<String> = owners.iter().map(owners::Owner::with_replicas).collect();
-    if !bare.is_empty() {
-        providers.push(words::count(bare.len(), "pod") + " without a controller");
-    }
-    let scale = owners.iter().map(|owner| owner.replicas).sum::<Option<i32>>();
-    Some(Said {
-        outlook: Outlook::NeverClears,
-        message: format!(
-            "Budget {} ({}) can never allow an eviction: it requires {}, and {} can have {} at most.",
-            words::budget(budget),
-            words::terms(budget, &held.standing),
-            words::count(attainable.required, "healthy pod"),
-            words::list(&providers, Clone::clone),
-            attainable.attainable,
-        ),
-        remedy: never_allows_remedy(budget, attainable.attainable, scale),
-    })
-}
-
-/// What would let one pod go. `maxUnavailable: 1` does so only where all pods of the scale can be healthy.
-fn never_allows_remedy(budget: &Pdb, attainable: i32, scale: Option<i32>) -> String {
-    let name = words::budget(budget);
-    let downtime = if attainable == 1 { " (its only pod is then down while it moves)" } else { "" };
-    let change = if scale.is_some_and(|scale| scale > 0 && attainable >= scale) {
-        "maxUnavailable: 1".to_owned()
-    } else {
-        format!("minAvailable: {}", attainable.saturating_sub(1).max(0))
-    };
-    let more = match (&budget.max_unavailable, &budget.min_available) {
-        (None, Some(Amount::Int(required))) if scale == Some(attainable) => {
-            format!(", or run at least {} replicas", required.saturating_add(1))
-        }
-        _ => String::new(),
-    };
-    format!("in budget {name} write {change} instead of {}{downtime}{more}", words::field(budget))
-}
-
-/// The budget counts by its pods' controllers, and they have none.
-pub(super) fn counts_none(case: &Case<'_>) -> Option<Said> {
-    let held = case.held()?;
-    let budget = held.budget;
-    let counts_objects =
-        budget.max_unavailable.is_none() && matches!(budget.min_available, Some(Amount::Int(_)));
-    let (owners, bare) = owners::of_budget(case, budget);
-    if counts_objects || !owners.is_empty() || bare.is_empty() {
-        return None;
-    }
-    let alive = bare.iter().filter(|pod| !pod.finished()).count();
-    Some(Said {
-        outlook: Outlook::NeverClears,
-        message: format!(
-            "Budget {} ({}) allows 0 evictions: it counts by the scale of its pods' controllers, and none of \
-             them has one ({}).",
-            words::budget(budget),
-            words::terms(budget, &held.standing),
-            words::list(&bare, |pod| pod.name.to_string()),
-        ),
-        remedy: format!(
-            "in budget {} write minAvailable: {} instead of {}",
-            words::budget(budget),
-            alive.saturating_sub(1),
-            words::field(budget)
-        ),
-    })
-}
-
-/// The pod's owner wants fewer pods than there are; its controller deletes them itself.
-pub(super) fn owner_scaling_down(case: &Case<'_>) -> Option<Said> {
-    case.held()?;
-    let owner = case.pod.owner.as_ref()?;
-    let replicas = match (case.cluster.workload(&owner.uid), case.cluster.scale(&owner.uid)) {
-        (Some(workload), _) => workload.replicas,
-        (None, Some(Scale::Replicas { replicas, .. })) => *replicas,
-        _ => return None,
-    };
-    let present = case
-        .cluster
-        .pods_in(&case.pod.namespace)
-        .filter(|pod| pod.owner.as_ref().is_some_and(|of| of.uid == owner.uid))
-        .filter(|pod| !pod.finished() && !pod.terminating())
-        .count();
-    let surplus = usize::try_from(replicas).is_ok_and(|replicas| replicas < present);
-    surplus.then(|| Said {
-        outlook: Outlook::WillClear,
-        message: format!(
-            "{} {} is scaling down: it wants {} and has {present}; its controller deletes the others itself.",
-            owner.kind,
-            owner.name,
-            words::count(replicas, "pod"),
-        ),
-        remedy: format!("nothing to change: wait until {} {} has scaled down", owner.kind, owner.name),
-    })
-}
+use crate::cluster::{Pdb, Pod, Scale, UnhealthyPolicy};
 
 /// Pods of the budget are unready, and time alone does not repair them.
-pub(super) fn unhealthy(case: &Case<'_>) -> Option<Said> {
-    let held = case.held()?;
-    let refused = matches!(case.verdict.cause, Cause::NegativeAllowance | Cause::TooManyDisruptedPods);
-    let away = case.away(held.budget);
-    let attainable = held.standing.attainable;
-    let unready = i32::try_from(away.unready.len()).unwrap_or(i32::MAX);
-    // When all others are back there will be room: then it is only a matter of time.
-    let others_suffice = attainable.attainable.saturating_sub(unready) > attainable.required;
-    if refused || unready == 0 || others_suffice {
+pub(super) fn unhealthy(case: &Case<'_, '_>) -> Option<Said> {
+    let held = case.held_by_arithmetic()?;
+    let broken = &held.away.unready;
+    if broken.is_empty() || held.suffices_without(broken.len()) {
         return None;
     }
-    let itself = away.unready.iter().any(|pod| pod.uid == case.pod.uid);
-    let others: Vec<&Pod> = away.unready.into_iter().filter(|pod| pod.uid != case.pod.uid).collect();
+    let itself = broken.iter().any(|pod| pod.uid == case.pod.uid);
+    let others: Vec<&Pod> = broken.iter().copied().filter(|pod| pod.uid != case.pod.uid).collect();
     let unready = if others.is_empty() {
         String::new()
     } else {
@@ -195,12 +57,9 @@ fn unhealthy_remedy(budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> Stri
 }
 
 /// No disruption is left now; time brings one back.
-pub(super) fn exhausted(case: &Case<'_>) -> Option<Said> {
-    let held = case.held()?;
-    if matches!(case.verdict.cause, Cause::NegativeAllowance | Cause::TooManyDisruptedPods) {
-        return None;
-    }
-    let message = head(case, held) + &being_replaced(case, held.budget);
+pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
+    let held = case.held_by_arithmetic()?;
+    let message = head(case, held) + &being_replaced(held);
     Some(Said {
         outlook: Outlook::WillClear,
         message,
@@ -220,26 +79,22 @@ fn exhausted_remedy(cause: Cause, budget: &Pdb) -> String {
     )
 }
 
-fn being_replaced(case: &Case<'_>, budget: &Pdb) -> String {
-    let Away { terminating, evicted, starting, .. } = case.away(budget);
+fn being_replaced(view: &View<'_>) -> String {
+    let Away { terminating, evicted, starting, .. } = &view.away;
     let named: Vec<String> = evicted
         .iter()
-        .map(|pod| let_go(budget, pod))
+        .map(|pod| let_go(view.budget, pod))
         .chain(terminating.iter().map(|pod| going(pod)))
         .chain(starting.iter().map(|pod| starting_since(pod)))
         .collect();
     if !named.is_empty() {
         return format!(" Being replaced or starting: {}.", words::list(&named, Clone::clone));
     }
-    let (owners, _) = owners::of_budget(case, budget);
-    let short: Vec<String> = owners
-        .iter()
-        .filter_map(|owner| {
-            let (present, replicas) = (owner.present(), usize::try_from(owner.replicas?).ok()?);
-            (present < replicas).then(|| format!("{} has {present} of {replicas} pods", owner.name()))
-        })
-        .collect();
-    if short.is_empty() { String::new() } else { format!(" {}.", words::list(&short, Clone::clone)) }
+    let short: Vec<_> = view.owners.iter().filter(|owner| owner.lacks() > 0).collect();
+    if short.is_empty() {
+        return String::new();
+    }
+    format!(" {}.", words::list(&short, |owner| owner.has()))
 }
 
 fn let_go(budget: &Pdb, pod: &Pod) -> String {
@@ -264,7 +119,7 @@ fn starting_since(pod: &Pod) -> String {
 }
 
 /// The server answers 403 for the budget.
-pub(super) fn refused(case: &Case<'_>) -> Option<Said> {
+pub(super) fn refused(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held()?;
     let name = words::budget(held.budget);
     let message = match case.verdict.cause {
@@ -288,8 +143,8 @@ pub(super) fn refused(case: &Case<'_>) -> Option<Said> {
 }
 
 /// The budget and its four numbers.
-fn head(case: &Case<'_>, held: &Held<'_>) -> String {
-    let Held { budget, standing } = held;
+pub(super) fn head(case: &Case<'_, '_>, view: &View<'_>) -> String {
+    let View { budget, standing, .. } = view;
     let (name, terms) = (words::budget(budget), words::terms(budget, standing));
     let numbers = &standing.computed.numbers;
     let counted = format!(
@@ -326,7 +181,7 @@ fn head(case: &Case<'_>, held: &Held<'_>) -> String {
     format!("{text} The scale of {unread} could not be read: the numbers are those reported.")
 }
 
-fn in_flight(case: &Case<'_>, budget: &Pdb) -> String {
+fn in_flight(case: &Case<'_, '_>, budget: &Pdb) -> String {
     match case.cluster.evictions.of_budget(&budget.key()) {
         0 => String::new(),
         number => format!(", {} in flight", words::count(number, "eviction")),

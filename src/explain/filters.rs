@@ -19,7 +19,7 @@ pub(super) fn treatment(cluster: &Cluster, pod: &Pod, policy: &PodPolicy) -> Tre
 }
 
 /// No controller would create the pod again.
-pub(super) fn unmanaged(case: &Case<'_>) -> Option<Said> {
+pub(super) fn unmanaged(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let waits = case.treatment == Treatment::Refuse
         && refuses(case.policy.unmanaged)
@@ -43,7 +43,7 @@ pub(super) fn unmanaged(case: &Case<'_>) -> Option<Said> {
 }
 
 /// An eviction would delete data of the pod.
-pub(super) fn local_data(case: &Case<'_>) -> Option<Said> {
+pub(super) fn local_data(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let waits =
         case.treatment == Treatment::Refuse && refuses(case.policy.empty_dir) && !pod.empty_dirs.is_empty();

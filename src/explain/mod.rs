@@ -3,12 +3,15 @@
 mod budget_waits;
 mod case;
 mod filters;
+mod misconfigured;
 mod owners;
 mod refusals;
+mod replacements;
 mod sync_failed;
 mod terminating;
 #[cfg(test)]
 mod tests;
+mod view;
 mod words;
 
 use std::cell::RefCell;
@@ -21,6 +24,7 @@ use crate::api::{Outlook, PodPolicy, Reason};
 use crate::budget::{self, Attainable, Cause, Computed, Verdict};
 use crate::cluster::{BudgetKey, Cluster, Pdb, Pod, Text};
 use case::Case;
+use view::View;
 
 /// Waiting times of the rules, an argument so that tests need no waiting.
 #[derive(Debug, Clone)]
@@ -96,17 +100,19 @@ struct Said {
 }
 
 /// Says something of the pods it matches.
-type Rule = fn(&Case<'_>) -> Option<Said>;
+type Rule = fn(&Case<'_, '_>) -> Option<Said>;
 
 /// The reasons in their order; the first that matches is said.
 const RULES: &[(Reason, Rule)] = &[
     (Reason::Unmanaged, filters::unmanaged),
     (Reason::LocalData, filters::local_data),
-    (Reason::MultipleBudgets, budget_waits::multiple_budgets),
-    (Reason::BudgetSyncFailed, budget_waits::sync_failed),
-    (Reason::BudgetNeverAllows, budget_waits::never_allows),
-    (Reason::BudgetCountsNone, budget_waits::counts_none),
-    (Reason::OwnerScalingDown, budget_waits::owner_scaling_down),
+    (Reason::MultipleBudgets, misconfigured::multiple_budgets),
+    (Reason::BudgetSyncFailed, sync_failed::sync_failed),
+    (Reason::BudgetNeverAllows, misconfigured::never_allows),
+    (Reason::BudgetCountsNone, misconfigured::counts_none),
+    (Reason::OwnerScalingDown, replacements::owner_scaling_down),
+    (Reason::ReplacementMissing, replacements::missing),
+    (Reason::ReplacementPending, replacements::pending),
     (Reason::BudgetUnhealthy, budget_waits::unhealthy),
     (Reason::BudgetExhausted, budget_waits::exhausted),
     (Reason::BudgetRefused, budget_waits::refused),
@@ -128,13 +134,14 @@ pub struct Explainer<'a> {
     now: Timestamp,
     patience: &'a Patience,
     standings: RefCell<HashMap<BudgetKey, Rc<Standing>>>,
+    views: RefCell<HashMap<BudgetKey, Rc<View<'a>>>>,
 }
 
 impl<'a> Explainer<'a> {
     /// An explainer of what is observed now.
     #[must_use]
     pub fn new(cluster: &'a Cluster, now: Timestamp, patience: &'a Patience) -> Self {
-        Self { cluster, now, patience, standings: RefCell::default() }
+        Self { cluster, now, patience, standings: RefCell::default(), views: RefCell::default() }
     }
 
     /// What is done to the pod, and why it waits if it does.
@@ -172,6 +179,18 @@ impl<'a> Explainer<'a> {
         });
         self.standings.borrow_mut().insert(key, Rc::clone(&standing));
         standing
+    }
+
+    /// A closer look at a budget that holds pods.
+    fn view(&self, budget: &'a Pdb) -> Rc<View<'a>> {
+        let key = budget.key();
+        if let Some(known) = self.views.borrow().get(&key) {
+            return Rc::clone(known);
+        }
+        let standing = self.standing(budget);
+        let view = Rc::new(View::new(self.cluster, self.now, self.patience, budget, standing));
+        self.views.borrow_mut().insert(key, Rc::clone(&view));
+        view
     }
 
     fn spends(&self, pod: &Pod, verdict: &Verdict) -> Vec<BudgetKey> {

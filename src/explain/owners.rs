@@ -1,18 +1,22 @@
 //! The owners behind a budget's pods, as messages name them.
 
-use super::case::Case;
 use super::words;
-use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Scale, Text};
+use crate::budget;
+use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Scale, Text, Workload};
 
 /// An owner of pods that a budget selects.
-pub(super) struct Owner<'e> {
+pub(super) struct Owner<'a> {
     pub(super) kind: Text,
     pub(super) name: Text,
+    pub(super) uid: Text,
     /// How many pods it wants, where that is known.
     pub(super) replicas: Option<i32>,
-    pub(super) uid: Text,
+    /// Its pods that are neither finished nor terminating, selected or not.
+    pub(super) present: i32,
+    /// Why it cannot create pods, in its own words.
+    pub(super) failure: Option<&'a Text>,
     /// Its pods that the budget selects, by name.
-    pub(super) pods: Vec<&'e Pod>,
+    pub(super) pods: Vec<&'a Pod>,
 }
 
 impl Owner<'_> {
@@ -27,51 +31,66 @@ impl Owner<'_> {
             None => self.name(),
         }
     }
-    /// Pods that are neither finished nor terminating.
-    pub(super) fn present(&self) -> usize {
-        self.pods.iter().filter(|pod| !pod.finished() && !pod.terminating()).count()
+    /// How many pods it lacks.
+    pub(super) fn lacks(&self) -> usize {
+        let lacks = self.replicas.map_or(0, |replicas| replicas.saturating_sub(self.present));
+        usize::try_from(lacks).unwrap_or(0)
+    }
+    /// `Deployment web has 2 of 3 pods`.
+    pub(super) fn has(&self) -> String {
+        format!("{} has {} of {} pods", self.name(), self.present, self.replicas.unwrap_or(self.present))
     }
 }
 
 /// The owners of the pods a budget selects, and the pods that have none.
-pub(super) fn of_budget<'e>(case: &Case<'e>, budget: &'e Pdb) -> (Vec<Owner<'e>>, Vec<&'e Pod>) {
-    let (mut owners, mut bare) = (Vec::<Owner<'e>>::new(), Vec::new());
-    for pod in case.selected(budget) {
-        let Some(reference) = &pod.owner else {
-            bare.push(pod);
+pub(super) fn of_budget<'a>(cluster: &'a Cluster, budget: &'a Pdb) -> (Vec<Owner<'a>>, Vec<&'a Pod>) {
+    let (mut owners, mut bare) = (Vec::<Owner<'a>>::new(), Vec::new());
+    for pod in budget::selected(cluster, budget) {
+        let Some(reference) = pod.owner.as_deref() else {
+            bare.push(&**pod);
             continue;
         };
-        let owner = describe(case.cluster, reference);
-        if let Some(known) = owners.iter_mut().find(|known| known.uid == owner.uid) {
+        let (top, workload) = top(cluster, reference);
+        if let Some(known) = owners.iter_mut().find(|known| known.uid == top.uid) {
             known.pods.push(pod);
         } else {
-            owners.push(Owner { pods: vec![pod], ..owner });
+            let failure = cluster.workload(&reference.uid).and_then(|of| of.replica_failure.as_ref());
+            owners.push(Owner {
+                kind: top.kind.clone(),
+                name: top.name.clone(),
+                uid: top.uid.clone(),
+                replicas: replicas(cluster, top, workload),
+                present: 0,
+                failure: workload.and_then(|workload| workload.replica_failure.as_ref()).or(failure),
+                pods: vec![pod],
+            });
+        }
+    }
+    for pod in cluster.pods_in(&budget.namespace).filter(|pod| !pod.finished() && !pod.terminating()) {
+        let uid = pod.owner.as_deref().map(|reference| &top(cluster, reference).0.uid);
+        if let Some(owner) = owners.iter_mut().find(|owner| uid == Some(&owner.uid)) {
+            owner.present = owner.present.saturating_add(1);
         }
     }
     owners.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
     (owners, bare)
 }
 
-/// A ReplicaSet of a Deployment is called by the Deployment's name: that is what people wrote.
-fn describe<'e>(cluster: &Cluster, reference: &OwnerRef) -> Owner<'e> {
-    let workload = cluster.workload(&reference.uid);
-    let deployment = workload
-        .and_then(|workload| workload.owner.as_ref())
-        .and_then(|owner| cluster.workload(&owner.uid).map(|deployment| (owner, deployment)));
-    let (reference, workload) = match deployment {
-        Some((owner, deployment)) => (&**owner, Some(deployment)),
+/// A ReplicaSet of a Deployment stands for the Deployment: that is what people wrote.
+fn top<'a>(cluster: &'a Cluster, reference: &'a OwnerRef) -> (&'a OwnerRef, Option<&'a Workload>) {
+    let workload = cluster.workload(&reference.uid).map(AsRef::as_ref);
+    let above = workload.and_then(|workload| workload.owner.as_deref());
+    match above.and_then(|above| cluster.workload(&above.uid).map(|deployment| (above, deployment))) {
+        Some((above, deployment)) => (above, Some(deployment)),
         None => (reference, workload),
-    };
-    let replicas = match (workload, cluster.scale(&reference.uid)) {
+    }
+}
+
+/// How many pods an owner wants.
+fn replicas(cluster: &Cluster, owner: &OwnerRef, workload: Option<&Workload>) -> Option<i32> {
+    match (workload, cluster.scale(&owner.uid)) {
         (Some(workload), _) => Some(workload.replicas),
         (None, Some(Scale::Replicas { replicas, .. })) => Some(*replicas),
         _ => None,
-    };
-    Owner {
-        kind: reference.kind.clone(),
-        name: reference.name.clone(),
-        replicas,
-        uid: reference.uid.clone(),
-        pods: Vec::new(),
     }
 }

@@ -41,12 +41,12 @@ fn about_budget(message: &str) -> bool {
     message.to_ascii_lowercase().contains("poddisruptionbudget")
 }
 
-fn of_kind<'e>(case: &Case<'e>, wanted: Kind) -> Option<&'e Refusal> {
+fn of_kind<'a>(case: &Case<'_, 'a>, wanted: Kind) -> Option<&'a Refusal> {
     case.refusal.filter(|refusal| kind(refusal) == wanted)
 }
 
 /// A webhook or a policy denied it.
-pub(super) fn admission_denied(case: &Case<'_>) -> Option<Said> {
+pub(super) fn admission_denied(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::AdmissionDenied)?;
     Some(Said {
         outlook: Outlook::MayClear,
@@ -61,7 +61,7 @@ pub(super) fn admission_denied(case: &Case<'_>) -> Option<Said> {
 }
 
 /// A webhook did not answer.
-pub(super) fn admission_unavailable(case: &Case<'_>) -> Option<Said> {
+pub(super) fn admission_unavailable(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::AdmissionUnavailable)?;
     Some(Said {
         outlook: Outlook::MayClear,
@@ -76,7 +76,7 @@ pub(super) fn admission_unavailable(case: &Case<'_>) -> Option<Said> {
 }
 
 /// The one who evicts may not.
-pub(super) fn forbidden(case: &Case<'_>) -> Option<Said> {
+pub(super) fn forbidden(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::Forbidden)?;
     Some(Said {
         outlook: Outlook::NeverClears,
@@ -86,7 +86,7 @@ pub(super) fn forbidden(case: &Case<'_>) -> Option<Said> {
 }
 
 /// The server has too much to do.
-pub(super) fn api_throttled(case: &Case<'_>) -> Option<Said> {
+pub(super) fn api_throttled(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::ApiThrottled)?;
     Some(Said {
         outlook: Outlook::WillClear,
@@ -100,7 +100,7 @@ pub(super) fn api_throttled(case: &Case<'_>) -> Option<Said> {
 }
 
 /// Anything else.
-pub(super) fn server_error(case: &Case<'_>) -> Option<Said> {
+pub(super) fn server_error(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::ServerError)?;
     let reason = if refusal.reason.is_empty() { String::new() } else { format!(" {}", refusal.reason) };
     Some(Said {

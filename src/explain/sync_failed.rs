@@ -1,20 +1,23 @@
 //! Budgets that the disruption controller cannot compute: because of which pods, and will that pass?
 
-use super::case::{Case, Held};
-use super::owners::{self, Owner};
+use super::case::Case;
+use super::owners::Owner;
+use super::view::View;
 use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget;
 use crate::cluster::{Pod, Text};
 
 /// An owner that keeps a budget from being computed.
-struct Obstacle<'e> {
-    owner: Owner<'e>,
+struct Obstacle<'v> {
+    owner: &'v Owner<'v>,
     /// Time does not remove it.
     lasting: bool,
 }
 
-pub(super) fn said(case: &Case<'_>, held: &Held<'_>) -> Option<Said> {
+/// The disruption controller cannot compute the budget.
+pub(super) fn sync_failed(case: &Case<'_, '_>) -> Option<Said> {
+    let held = case.held()?;
     let budget = held.budget;
     let (reported, computed) = (&budget.status.sync_failed, &held.standing.computed.sync_error);
     let why: &str = reported.as_deref().or(computed.as_deref())?;
@@ -36,7 +39,7 @@ pub(super) fn said(case: &Case<'_>, held: &Held<'_>) -> Option<Said> {
     }
     let pods: Vec<(&Pod, &Owner<'_>)> = obstacles
         .iter()
-        .flat_map(|obstacle| obstacle.owner.pods.iter().map(|pod| (*pod, &obstacle.owner)))
+        .flat_map(|obstacle| obstacle.owner.pods.iter().map(|pod| (*pod, obstacle.owner)))
         .collect();
     let in_the_way = if pods.is_empty() {
         String::new()
@@ -56,29 +59,28 @@ pub(super) fn said(case: &Case<'_>, held: &Held<'_>) -> Option<Said> {
 }
 
 /// The owners whose scale the controller does not find; those that last first.
-fn obstacles<'e>(case: &Case<'e>, held: &Held<'e>) -> Vec<Obstacle<'e>> {
+fn obstacles<'v>(case: &Case<'_, '_>, held: &'v View<'_>) -> Vec<Obstacle<'v>> {
     let unscaled = unscaled(case, held);
-    let (owners, _) = owners::of_budget(case, held.budget);
-    let mut obstacles: Vec<Obstacle<'e>> = owners
-        .into_iter()
-        .filter_map(|owner| {
-            let why = owner
-                .pods
-                .iter()
-                .find_map(|pod| unscaled.iter().find(|(name, _)| *name == pod.name).map(|(_, why)| why))?;
-            Some(Obstacle { lasting: lasts(case, &owner, why), owner })
-        })
-        .collect();
+    let mut obstacles: Vec<Obstacle<'v>> =
+        held.owners
+            .iter()
+            .filter_map(|owner| {
+                let why = owner.pods.iter().find_map(|pod| {
+                    unscaled.iter().find(|(name, _)| *name == pod.name).map(|(_, why)| why)
+                })?;
+                Some(Obstacle { lasting: lasts(case, owner, why), owner })
+            })
+            .collect();
     obstacles.sort_by_key(|obstacle| !obstacle.lasting);
     obstacles
 }
 
 /// Pods without a scale, by our own look, or, where a scale was not read, by what the controller reported.
-fn unscaled(case: &Case<'_>, held: &Held<'_>) -> Vec<(Text, String)> {
+fn unscaled(case: &Case<'_, '_>, held: &View<'_>) -> Vec<(Text, String)> {
     let mut unscaled = budget::unscaled_pods(case.cluster, held.budget);
     if let Some(reported) = held.budget.status.sync_failed.as_deref().filter(|why| no_scale(why)) {
         let unread = &held.standing.computed.unread_scales;
-        let of_unread = case.selected(held.budget).filter(|pod| {
+        let of_unread = budget::selected(case.cluster, held.budget).filter(|pod| {
             pod.owner.as_ref().is_some_and(|owner| unread.iter().any(|(_, unread)| unread.uid == owner.uid))
         });
         unscaled.extend(of_unread.map(|pod| (pod.name.clone(), reported.to_owned())));
@@ -92,7 +94,7 @@ fn no_scale(why: &str) -> bool {
 }
 
 /// A running Job ends, and a finished one may delete itself.
-fn lasts(case: &Case<'_>, owner: &Owner<'_>, why: &str) -> bool {
+fn lasts(case: &Case<'_, '_>, owner: &Owner<'_>, why: &str) -> bool {
     if &*owner.kind != "Job" {
         return no_scale(why);
     }

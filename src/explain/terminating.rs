@@ -6,9 +6,10 @@ use super::case::Case;
 use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
+use crate::cluster::Deletion;
 
 /// Deleted with grace 0, so nobody waits for its containers; the object is kept by finalizers.
-pub(super) fn finalizer_holds(case: &Case<'_>) -> Option<Said> {
+pub(super) fn finalizer_holds(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let deletion = pod.deletion.filter(|deletion| deletion.grace_seconds == 0)?;
     if pod.finalizers.is_empty() {
@@ -31,7 +32,7 @@ pub(super) fn finalizer_holds(case: &Case<'_>) -> Option<Said> {
 }
 
 /// Nobody confirms that the containers have ended.
-pub(super) fn kubelet_unreachable(case: &Case<'_>) -> Option<Said> {
+pub(super) fn kubelet_unreachable(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let deletion = pod.deletion?;
     let node = case.cluster.node(pod.node.as_ref()?)?;
@@ -52,30 +53,32 @@ pub(super) fn kubelet_unreachable(case: &Case<'_>) -> Option<Said> {
 }
 
 /// On its way, and not late.
-pub(super) fn in_time(case: &Case<'_>) -> Option<Said> {
-    let (due, grace_seconds) = due(case)?;
+pub(super) fn in_time(case: &Case<'_, '_>) -> Option<Said> {
+    let (deletion, due) = due(case)?;
     (case.now <= due).then(|| Said {
         outlook: Outlook::WillClear,
         message: format!(
-            "Terminating: to be gone by {} (its grace period of {grace_seconds} s included).",
-            words::at(due - case.patience.overdue)
+            "Terminating: to be gone by {} (its grace period of {} s included).",
+            words::at(deletion.at),
+            deletion.grace_seconds
         ),
         remedy: "nothing to change: wait for its containers to end".to_owned(),
     })
 }
 
 /// It should have gone.
-pub(super) fn overdue(case: &Case<'_>) -> Option<Said> {
-    let (due, grace_seconds) = due(case)?;
+pub(super) fn overdue(case: &Case<'_, '_>) -> Option<Said> {
+    let (deletion, due) = due(case)?;
     let pod = case.pod;
     let node = pod.node.as_deref().unwrap_or("its node");
     Some(Said {
         outlook: Outlook::MayClear,
         message: format!(
-            "Terminating, and overdue since {}: its grace period of {grace_seconds} s ended at {}, and the \
+            "Terminating, and overdue since {}: its grace period of {} s ended at {}, and the \
              kubelet of {node} has not confirmed that its containers have ended.",
             words::at(due),
-            words::at(due - case.patience.overdue),
+            deletion.grace_seconds,
+            words::at(deletion.at),
         ),
         remedy: format!(
             "look at the kubelet and the container runtime of {node}: what keeps {} alive?",
@@ -84,15 +87,14 @@ pub(super) fn overdue(case: &Case<'_>) -> Option<Said> {
     })
 }
 
-/// From when on a terminating pod is overdue, and its grace period.
-fn due(case: &Case<'_>) -> Option<(Timestamp, i64)> {
+/// The deletion of a terminating pod, and from when on it is overdue.
+fn due(case: &Case<'_, '_>) -> Option<(Deletion, Timestamp)> {
     let deletion = case.pod.deletion?;
-    let due = deletion.at.checked_add(case.patience.overdue).unwrap_or(Timestamp::MAX);
-    Some((due, deletion.grace_seconds))
+    Some((deletion, deletion.at.checked_add(case.patience.overdue).unwrap_or(Timestamp::MAX)))
 }
 
 /// The server refuses every eviction in the namespace.
-pub(super) fn namespace(case: &Case<'_>) -> Option<Said> {
+pub(super) fn namespace(case: &Case<'_, '_>) -> Option<Said> {
     let refused = case
         .refusal
         .is_some_and(|refusal| refusal.causes.iter().any(|cause| &**cause == "NamespaceTerminating"));

@@ -266,34 +266,6 @@ fn a_budget_over_pods_without_controllers() {
 }
 
 #[test]
-fn an_owner_that_scales_down() {
-    let mut world = World::new().stateful_set("web", 2).crashing("web-1");
-    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 1, None));
-    world.budget("web", "maxUnavailable: 0").waits(
-        "web-0",
-        Reason::BudgetNeverAllows,
-        Outlook::NeverClears,
-        "Budget shop/web (maxUnavailable 0 of 1) can never allow an eviction: it requires \
-             1 healthy pod, and StatefulSet web (1 replica) can have 1 at most.",
-        "in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0 (its only \
-             pod is then down while it moves)",
-    );
-    let mut world = World::new().stateful_set("web", 3).crashing("web-1");
-    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
-    world.budget("web", "minAvailable: 50%").goes("web-0");
-    let mut world = World::new().stateful_set("web", 3).crashing("web-1").crashing("web-2");
-    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
-    world.budget("web", "minAvailable: 50%").waits(
-        "web-0",
-        Reason::OwnerScalingDown,
-        Outlook::WillClear,
-        "StatefulSet web is scaling down: it wants 2 pods and has 3; its controller \
-             deletes the others itself.",
-        "nothing to change: wait until StatefulSet web has scaled down",
-    );
-}
-
-#[test]
 fn pods_in_a_crash_loop_use_the_budget_up() {
     let world = World::new().stateful_set("web", 3).crashing("web-2").budget("web", "minAvailable: 2");
     world.goes("web-2");

@@ -4,6 +4,7 @@ mod budgets;
 mod filters;
 mod going;
 mod refused;
+mod replacements;
 
 use std::sync::Arc;
 

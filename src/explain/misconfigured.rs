@@ -1,0 +1,107 @@
+//! Budgets that allow nothing by what is written in them.
+
+use super::case::Case;
+use super::owners::Owner;
+use super::{Said, words};
+use crate::api::Outlook;
+use crate::budget::Cause;
+use crate::cluster::{Amount, Pdb};
+
+/// Two or more budgets select the pod.
+pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
+    (case.verdict.cause == Cause::SeveralBudgets).then(|| {
+        let names = words::list(&case.verdict.budgets, |name| format!("{}/{name}", case.pod.namespace));
+        Said {
+            outlook: Outlook::NeverClears,
+            message: format!(
+                "{} budgets select this pod, {names}, and the Eviction API refuses every pod that has more than \
+                 one (500), whatever they allow.",
+                case.verdict.budgets.len()
+            ),
+            remedy: format!("delete budgets, or change selectors, so that only one of {names} selects the pod"),
+        }
+    })
+}
+
+/// Arithmetic on configuration.
+pub(super) fn never_allows(case: &Case<'_, '_>) -> Option<Said> {
+    let held = case.held()?;
+    let (budget, attainable) = (held.budget, held.standing.attainable);
+    if attainable.never && attainable.neither_field {
+        return Some(Said {
+            outlook: Outlook::NeverClears,
+            message: format!(
+                "Budget {} has neither minAvailable nor maxUnavailable, and such a budget allows nothing.",
+                words::budget(budget)
+            ),
+            remedy: format!("write maxUnavailable: 1 in budget {}", words::budget(budget)),
+        });
+    }
+    // Nothing required and nothing attainable is another story: no owner counts.
+    if !attainable.never || attainable.required <= 0 {
+        return None;
+    }
+    let mut providers: Vec<String> = held.owners.iter().map(Owner::with_replicas).collect();
+    if !held.bare.is_empty() {
+        providers.push(words::count(held.bare.len(), "pod") + " without a controller");
+    }
+    let scale = held.owners.iter().try_fold(0_i32, |sum, owner| Some(sum.saturating_add(owner.replicas?)));
+    Some(Said {
+        outlook: Outlook::NeverClears,
+        message: format!(
+            "Budget {} ({}) can never allow an eviction: it requires {}, and {} can have {} at most.",
+            words::budget(budget),
+            words::terms(budget, &held.standing),
+            words::count(attainable.required, "healthy pod"),
+            words::list(&providers, Clone::clone),
+            attainable.attainable,
+        ),
+        remedy: never_allows_remedy(budget, attainable.attainable, scale),
+    })
+}
+
+/// What would let one pod go. `maxUnavailable: 1` does so only where all pods of the scale can be healthy.
+fn never_allows_remedy(budget: &Pdb, attainable: i32, scale: Option<i32>) -> String {
+    let name = words::budget(budget);
+    let downtime = if attainable == 1 { " (its only pod is then down while it moves)" } else { "" };
+    let change = if scale.is_some_and(|scale| scale > 0 && attainable >= scale) {
+        "maxUnavailable: 1".to_owned()
+    } else {
+        format!("minAvailable: {}", attainable.saturating_sub(1).max(0))
+    };
+    let more = match (&budget.max_unavailable, &budget.min_available) {
+        (None, Some(Amount::Int(required))) if scale == Some(attainable) => {
+            format!(", or run at least {} replicas", required.saturating_add(1))
+        }
+        _ => String::new(),
+    };
+    format!("in budget {name} write {change} instead of {}{downtime}{more}", words::field(budget))
+}
+
+/// The budget counts by its pods' controllers, and they have none.
+pub(super) fn counts_none(case: &Case<'_, '_>) -> Option<Said> {
+    let held = case.held()?;
+    let budget = held.budget;
+    let counts_objects =
+        budget.max_unavailable.is_none() && matches!(budget.min_available, Some(Amount::Int(_)));
+    if counts_objects || !held.owners.is_empty() || held.bare.is_empty() {
+        return None;
+    }
+    let alive = held.bare.iter().filter(|pod| !pod.finished()).count();
+    Some(Said {
+        outlook: Outlook::NeverClears,
+        message: format!(
+            "Budget {} ({}) allows 0 evictions: it counts by the scale of its pods' controllers, and none of \
+             them has one ({}).",
+            words::budget(budget),
+            words::terms(budget, &held.standing),
+            words::list(&held.bare, |pod| pod.name.to_string()),
+        ),
+        remedy: format!(
+            "in budget {} write minAvailable: {} instead of {}",
+            words::budget(budget),
+            alive.saturating_sub(1),
+            words::field(budget)
+        ),
+    })
+}

@@ -1,0 +1,99 @@
+//! Pods whose budget waits for its owners.
+
+use super::*;
+
+/// Unscheduled: the scheduler has said why.
+fn unschedulable(pod: &mut Pod) {
+    pod.node = None;
+    pod.phase = PodPhase::Pending;
+    pod.ready = false;
+    pod.created = Some(ago(20));
+    pod.unschedulable = Some(
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod \
+             anti-affinity rules."
+            .into(),
+    );
+}
+
+#[test]
+fn a_replacement_without_a_node() {
+    let world = World::new().stateful_set("pg", 3).change("pg-1", unschedulable);
+    let world = world.budget("web", "maxUnavailable: 1");
+    world.waits(
+        "pg-0",
+        Reason::ReplacementPending,
+        Outlook::MayClear,
+        "Budget shop/web (maxUnavailable 1 of 3) allows 0 evictions now: expected 3, \
+         healthy 2, desired 2. pg-1 is Pending, and the scheduler says: “0/3 nodes are \
+         available: 1 node(s) were unschedulable, 2 node(s) didn't match pod anti-affinity \
+         rules.”.",
+        "give pg-1 a node: uncordon or add one that fits, or relax the pod's affinity, \
+         selector or requests",
+    );
+    // The pod itself has nothing to wait for.
+    world.goes("pg-1");
+    // It explains nothing as long as others bring the budget back.
+    let world = World::new().stateful_set("pg", 4).change("pg-1", unschedulable);
+    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30 });
+    let world = world.change("pg-2", going).budget("web", "maxUnavailable: 2");
+    assert_eq!(world.judge("pg-0").wait.map(|wait| wait.reason), Some(Reason::BudgetExhausted));
+}
+
+#[test]
+fn replacements_that_cannot_be_created() {
+    let quota = "pods \"web-7d-\" is forbidden: exceeded quota: team, requested: pods=1, used: \
+         pods=2, limited: pods=2";
+    let failing = |world: World, kind, name: &str, of| {
+        let mut world = world;
+        let set = workload(kind, name, 3, of);
+        world.cluster.apply_workload(Workload { replica_failure: Some(quota.into()), ..set });
+        world.without("web-7d-2").budget("web", "maxUnavailable: 1")
+    };
+    let deployment = || World::new().deployment("web", 3);
+    let of = Some(owner("apps/v1", "Deployment", "web"));
+    let world = failing(deployment(), WorkloadKind::ReplicaSet, "web-7d", of);
+    world.waits(
+        "web-7d-0",
+        Reason::ReplacementMissing,
+        Outlook::MayClear,
+        "Budget shop/web (maxUnavailable 1 of 3) allows 0 evictions now: expected 3, \
+         healthy 2, desired 2. Deployment web has 2 of 3 pods: “pods \"web-7d-\" is \
+         forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: \
+         pods=2”.",
+        "let Deployment web create pods: change what the quoted words name (quota, \
+         admission, service account)",
+    );
+    let world = failing(deployment(), WorkloadKind::Deployment, "web", None);
+    assert_eq!(world.judge("web-7d-0").wait.map(|wait| wait.reason), Some(Reason::ReplacementMissing));
+    // All pods are there again, and the condition is not yet taken back.
+    let world = world.pod("web-7d-2", Some(owner("apps/v1", "ReplicaSet", "web-7d")));
+    world.budget("web", "maxUnavailable: 1").goes("web-7d-0");
+}
+
+#[test]
+fn an_owner_that_scales_down() {
+    let mut world = World::new().stateful_set("web", 2).crashing("web-1");
+    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 1, None));
+    world.budget("web", "maxUnavailable: 0").waits(
+        "web-0",
+        Reason::BudgetNeverAllows,
+        Outlook::NeverClears,
+        "Budget shop/web (maxUnavailable 0 of 1) can never allow an eviction: it requires \
+             1 healthy pod, and StatefulSet web (1 replica) can have 1 at most.",
+        "in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0 (its only \
+             pod is then down while it moves)",
+    );
+    let mut world = World::new().stateful_set("web", 3).crashing("web-1");
+    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
+    world.budget("web", "minAvailable: 50%").goes("web-0");
+    let mut world = World::new().stateful_set("web", 3).crashing("web-1").crashing("web-2");
+    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
+    world.budget("web", "minAvailable: 50%").waits(
+        "web-0",
+        Reason::OwnerScalingDown,
+        Outlook::WillClear,
+        "StatefulSet web is scaling down: it wants 2 pods and has 3; its controller \
+             deletes the others itself.",
+        "nothing to change: wait until StatefulSet web has scaled down",
+    );
+}
