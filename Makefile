@@ -41,7 +41,7 @@ fmt-check: ## Formatting (`cargo fmt` mends it)
 
 .PHONY: clippy
 clippy: ## Lints, pedantic
-	@$(STAGE) "lints" cargo clippy --locked --all-targets
+	@$(STAGE) "lints" cargo clippy --locked --all-targets -- -D warnings
 
 .PHONY: deny
 deny: ## Rules on dependencies: duplicates, licences, sources

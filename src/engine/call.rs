@@ -10,8 +10,8 @@ pub enum CallError {
     /// It may have been carried out all the same.
     #[error("the API server did not answer within {0:?}")]
     Timeout(Duration),
-    #[error(transparent)]
-    Kube(#[from] Box<kube::Error>),
+    #[error("{}", words(.0))]
+    Kube(#[source] Box<kube::Error>),
 }
 
 /// Runs a request and gives up on its answer after `limit`.
@@ -48,7 +48,67 @@ impl CallError {
     }
 }
 
+/// The server's own sentence, or what broke on the way to it.
+fn words(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return format!("{} ({})", status.message, status.code);
+    }
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        let said = source.to_string();
+        // Some errors already say what their source says.
+        if !words.contains(&said) {
+            words = format!("{words}: {said}");
+        }
+        cause = source.source();
+    }
+    words
+}
+
 /// The result of a write, as it is counted.
 pub fn result_of<T>(answer: &Result<T, CallError>) -> WriteResult {
     answer.as_ref().map_or_else(CallError::result, |_| WriteResult::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use kube::{Api, Client, Config};
+
+    use super::*;
+    use crate::engine::fake::{FakeApi, Mode};
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn an_answer_is_quoted_with_its_code() {
+        let (client, line) = FakeApi::default().client();
+        line.set(Mode::Refusing(403));
+        let error = within(LIMIT, Api::<Node>::all(client).get("a")).await.unwrap_err();
+        assert_eq!(error.to_string(), "out of order (403)");
+        assert_eq!((error.code(), error.result()), (Some(403), WriteResult::Failed));
+    }
+
+    #[tokio::test]
+    async fn a_broken_connection_is_explained_to_the_bottom() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let mut config = Config::new(format!("http://{address}").parse().unwrap());
+        config.default_retry = false;
+        let client = Client::try_from(config).unwrap();
+        let error = within(LIMIT, Api::<Node>::all(client).get("a")).await.unwrap_err();
+        assert!(error.to_string().contains("Connection refused"), "{error}");
+        assert_eq!((error.code(), error.result()), (None, WriteResult::Failed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_does_not_come_is_not_awaited() {
+        let (client, line) = FakeApi::default().client();
+        line.set(Mode::Silent);
+        let error = within(LIMIT, Api::<Node>::all(client).get("a")).await.unwrap_err();
+        assert_eq!(error.to_string(), "the API server did not answer within 30s");
+        assert_eq!((error.code(), error.result()), (None, WriteResult::Timeout));
+    }
 }

@@ -26,6 +26,8 @@ const REPORTER: &str = "drainplan.dev/controller";
 const CLUSTER_NAMESPACE: &str = "default";
 /// The server's limit for notes, in bytes.
 const NOTE_LIMIT: usize = 1024;
+/// The server keeps 58 bytes of a name's prefix.
+const PREFIX_LIMIT: usize = 57;
 /// The server's limit for `reportingInstance`, in bytes.
 const INSTANCE_LIMIT: usize = 128;
 /// Enough for every node of a large plan to change phase at once.
@@ -140,10 +142,9 @@ impl Worker {
 }
 
 fn event(notice: &Notice, namespace: &str, instance: &str, now: Timestamp) -> Event {
-    let name = notice.regarding.name.as_deref().unwrap_or("drainplan");
     Event {
         metadata: ObjectMeta {
-            generate_name: Some(format!("{name}.")),
+            generate_name: Some(generate_name(notice.regarding.name.as_deref().unwrap_or("drainplan"))),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
@@ -157,6 +158,13 @@ fn event(notice: &Notice, namespace: &str, instance: &str, now: Timestamp) -> Ev
         note: Some(cut(&notice.note, NOTE_LIMIT)),
         ..Event::default()
     }
+}
+
+/// A prefix that the server completes. It must be a name but for a dash at its end; of a long one only the beginning
+/// is kept in any case.
+fn generate_name(name: &str) -> String {
+    let start = name.get(..name.floor_char_boundary(PREFIX_LIMIT)).unwrap_or_default();
+    format!("{}-", start.trim_end_matches(['.', '-']))
 }
 
 /// At most `limit` bytes, cut between characters, and shown to be cut.
@@ -215,7 +223,7 @@ mod tests {
         let events = api.list("/apis/events.k8s.io/v1/namespaces/default/events/");
         assert_eq!(events.len(), 2, "{events:?}");
         let event = &events[0];
-        assert!(event["metadata"]["name"].as_str().unwrap().starts_with("kernel."));
+        assert!(event["metadata"]["name"].as_str().unwrap().starts_with("kernel-"));
         assert_eq!(event["metadata"]["namespace"], "default");
         assert_eq!((&event["type"], &event["reason"]), (&"Warning".into(), &"TimedOut".into()));
         assert_eq!((&event["action"], &event["regarding"]["uid"]), (&"GiveBack".into(), &"u1".into()));
@@ -291,6 +299,13 @@ mod tests {
         worker.run(std::future::ready(())).await;
         assert!(start.elapsed() <= FLUSH, "{:?}", start.elapsed());
         assert_eq!((counted(&metrics, "failed"), counted(&metrics, "dropped")), (Some(1), Some(4)));
+    }
+
+    #[test]
+    fn a_name_is_a_valid_prefix_for_any_object() {
+        assert_eq!(generate_name("node-a.example.com"), "node-a.example.com-");
+        let long = format!("{}.example.com", "a".repeat(56));
+        assert_eq!(generate_name(&long), format!("{}-", "a".repeat(56)));
     }
 
     #[test]

@@ -116,6 +116,9 @@ impl FakeApi {
             Method::POST => {
                 let named = body["metadata"]["name"].as_str().map(str::to_owned);
                 let prefix = body["metadata"]["generateName"].as_str().unwrap_or_default();
+                if named.is_none() && !is_prefix(prefix) {
+                    return status(422, "metadata.generateName is no valid prefix of a name");
+                }
                 let name = named.unwrap_or_else(|| format!("{prefix}{}", state.version));
                 let at = format!("{path}/{name}");
                 if state.objects.contains_key(&at) {
@@ -140,11 +143,24 @@ impl FakeApi {
     }
 }
 
+/// As the server checks it: a DNS subdomain, but for a dash at its end.
+fn is_prefix(prefix: &str) -> bool {
+    let name = prefix.strip_suffix('-').unwrap_or(prefix);
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    prefix.len() <= 253 && name.split('.').all(label)
+}
+
 fn status(code: u16, message: &str) -> (u16, Value) {
     let reason = match code {
         403 => "Forbidden",
         404 => "NotFound",
         409 => "Conflict",
+        422 => "Invalid",
         _ => "InternalError",
     };
     let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
