@@ -6,7 +6,7 @@ mod spec;
 mod status;
 
 pub use duration::PlanDuration;
-pub use reasons::{NodeReason, Outlook, Reason};
+pub use reasons::{Finding, NodeReason, Outlook, Reason};
 pub use spec::{
     DrainPlan, DrainPlanSpec, Eviction, HandOff, IntOrPercent, NodeRequirement, NodeSelector, Nodes,
     OnNodeTimeout, PodPolicy, RequirementOperator, Then, Timeouts, Until,

@@ -116,3 +116,23 @@ reasons! {
         PlanEnded,
     }
 }
+
+reasons! {
+    /// What is wrong with a budget.
+    Finding {
+        /// Arithmetic on configuration: it can never allow an eviction.
+        NeverAllows,
+        /// The disruption controller cannot compute it.
+        SyncFailed,
+        /// Another budget selects some of its pods.
+        Overlaps,
+        /// It selects no pod.
+        SelectsNothing,
+        /// None of its pods has a controller, so it expects none and allows none.
+        CountsNone,
+        /// Unready pods may not leave, by its unhealthyPodEvictionPolicy.
+        BlocksUnhealthy,
+        /// It selects pods of Jobs, which have no scale and end.
+        SelectsJobs,
+    }
+}

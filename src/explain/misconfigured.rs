@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::owners::Owner;
+use super::view::View;
 use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
@@ -25,7 +26,11 @@ pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
 
 /// Arithmetic on configuration.
 pub(super) fn never_allows(case: &Case<'_, '_>) -> Option<Said> {
-    let held = case.held()?;
+    never(case.held()?)
+}
+
+/// What is written can never be met with a pod less.
+pub(super) fn never(held: &View<'_>) -> Option<Said> {
     let (budget, attainable) = (held.budget, held.standing.attainable);
     if attainable.never && attainable.neither_field {
         return Some(Said {
@@ -80,7 +85,11 @@ fn never_allows_remedy(budget: &Pdb, attainable: i32, scale: Option<i32>) -> Str
 
 /// The budget counts by its pods' controllers, and they have none.
 pub(super) fn counts_none(case: &Case<'_, '_>) -> Option<Said> {
-    let held = case.held()?;
+    none_counted(case.held()?)
+}
+
+/// It counts by scale, and nothing it selects has one.
+pub(super) fn none_counted(held: &View<'_>) -> Option<Said> {
     let budget = held.budget;
     let counts_objects =
         budget.max_unavailable.is_none() && matches!(budget.min_available, Some(Amount::Int(_)));

@@ -3,6 +3,7 @@
 mod budget_waits;
 mod case;
 mod filters;
+mod findings;
 mod misconfigured;
 mod owners;
 mod refusals;
@@ -24,6 +25,7 @@ use crate::api::{Outlook, PodPolicy, Reason};
 use crate::budget::{self, Attainable, Cause, Computed, Verdict};
 use crate::cluster::{BudgetKey, Cluster, Pdb, Pod, Text};
 use case::Case;
+pub use findings::Found;
 use view::View;
 
 /// Waiting times of the rules, an argument so that tests need no waiting.
@@ -179,6 +181,13 @@ impl<'a> Explainer<'a> {
         });
         self.standings.borrow_mut().insert(key, Rc::clone(&standing));
         standing
+    }
+
+    /// What is wrong with a budget, whether it holds a pod now or not.
+    #[must_use]
+    pub fn findings(&self, budget: &Pdb) -> Vec<Found> {
+        let known = self.cluster.budget(&budget.key());
+        known.map_or_else(Vec::new, |budget| findings::of(self, budget))
     }
 
     /// A closer look at a budget that holds pods.

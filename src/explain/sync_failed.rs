@@ -6,7 +6,11 @@ use super::view::View;
 use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget;
-use crate::cluster::{Pod, Text};
+use crate::cluster::{Cluster, Pod, Text};
+
+/// What a selector must also ask for to leave out the pods of Jobs.
+pub(super) const WITHOUT_JOBS: &str = "{key: batch.kubernetes.io/job-name, operator: DoesNotExist}, {key: job-name, \
+                                       operator: DoesNotExist}";
 
 /// An owner that keeps a budget from being computed.
 struct Obstacle<'v> {
@@ -17,7 +21,11 @@ struct Obstacle<'v> {
 
 /// The disruption controller cannot compute the budget.
 pub(super) fn sync_failed(case: &Case<'_, '_>) -> Option<Said> {
-    let held = case.held()?;
+    not_computed(case.cluster, case.held()?)
+}
+
+/// It, or we, cannot compute it.
+pub(super) fn not_computed(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
     let budget = held.budget;
     let (reported, computed) = (&budget.status.sync_failed, &held.standing.computed.sync_error);
     let why: &str = reported.as_deref().or(computed.as_deref())?;
@@ -27,7 +35,7 @@ pub(super) fn sync_failed(case: &Case<'_, '_>) -> Option<Said> {
         words::terms(budget, &held.standing),
         words::quote(why)
     );
-    let obstacles = obstacles(case, held);
+    let obstacles = obstacles(cluster, held);
     if obstacles.is_empty() && computed.is_none() {
         return Some(Said {
             outlook: Outlook::MayClear,
@@ -59,8 +67,8 @@ pub(super) fn sync_failed(case: &Case<'_, '_>) -> Option<Said> {
 }
 
 /// The owners whose scale the controller does not find; those that last first.
-fn obstacles<'v>(case: &Case<'_, '_>, held: &'v View<'_>) -> Vec<Obstacle<'v>> {
-    let unscaled = unscaled(case, held);
+fn obstacles<'v>(cluster: &Cluster, held: &'v View<'_>) -> Vec<Obstacle<'v>> {
+    let unscaled = unscaled(cluster, held);
     let mut obstacles: Vec<Obstacle<'v>> =
         held.owners
             .iter()
@@ -68,7 +76,7 @@ fn obstacles<'v>(case: &Case<'_, '_>, held: &'v View<'_>) -> Vec<Obstacle<'v>> {
                 let why = owner.pods.iter().find_map(|pod| {
                     unscaled.iter().find(|(name, _)| *name == pod.name).map(|(_, why)| why)
                 })?;
-                Some(Obstacle { lasting: lasts(case, owner, why), owner })
+                Some(Obstacle { lasting: lasts(cluster, owner, why), owner })
             })
             .collect();
     obstacles.sort_by_key(|obstacle| !obstacle.lasting);
@@ -76,11 +84,11 @@ fn obstacles<'v>(case: &Case<'_, '_>, held: &'v View<'_>) -> Vec<Obstacle<'v>> {
 }
 
 /// Pods without a scale, by our own look, or, where a scale was not read, by what the controller reported.
-fn unscaled(case: &Case<'_, '_>, held: &View<'_>) -> Vec<(Text, String)> {
-    let mut unscaled = budget::unscaled_pods(case.cluster, held.budget);
+fn unscaled(cluster: &Cluster, held: &View<'_>) -> Vec<(Text, String)> {
+    let mut unscaled = budget::unscaled_pods(cluster, held.budget);
     if let Some(reported) = held.budget.status.sync_failed.as_deref().filter(|why| no_scale(why)) {
         let unread = &held.standing.computed.unread_scales;
-        let of_unread = budget::selected(case.cluster, held.budget).filter(|pod| {
+        let of_unread = budget::selected(cluster, held.budget).filter(|pod| {
             pod.owner.as_ref().is_some_and(|owner| unread.iter().any(|(_, unread)| unread.uid == owner.uid))
         });
         unscaled.extend(of_unread.map(|pod| (pod.name.clone(), reported.to_owned())));
@@ -94,11 +102,11 @@ fn no_scale(why: &str) -> bool {
 }
 
 /// A running Job ends, and a finished one may delete itself.
-fn lasts(case: &Case<'_, '_>, owner: &Owner<'_>, why: &str) -> bool {
+fn lasts(cluster: &Cluster, owner: &Owner<'_>, why: &str) -> bool {
     if &*owner.kind != "Job" {
         return no_scale(why);
     }
-    match case.cluster.job(&owner.uid) {
+    match cluster.job(&owner.uid) {
         Some(job) => job.finished && job.ttl_seconds.is_none(),
         None => owner.pods.iter().all(|pod| pod.finished()),
     }
@@ -118,10 +126,7 @@ fn remedy(budget: &str, obstacles: &[Obstacle<'_>]) -> String {
             } else {
                 format!("wait for {name} to end and go")
             };
-            format!(
-                "{passing}, or append to matchExpressions of budget {budget}: {{key: batch.kubernetes.io/job-name, \
-                 operator: DoesNotExist}}, {{key: job-name, operator: DoesNotExist}}"
-            )
+            format!("{passing}, or append to matchExpressions of budget {budget}: {WITHOUT_JOBS}")
         }
         "DaemonSet" => format!(
             "narrow the selector of budget {budget} so that it leaves out the pods of {name}, or write minAvailable \

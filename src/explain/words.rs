@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::Standing;
-use crate::cluster::{Amount, Cluster, Pdb, Pod};
+use crate::cluster::{Amount, Cluster, Operator, Pdb, Pod, Requirement, Selector};
 
 /// How many names are written before "and N more".
 pub(super) const NAMES: usize = 3;
@@ -97,6 +97,23 @@ pub(super) fn amount(amount: &Amount) -> String {
         Amount::Int(number) => number.to_string(),
         Amount::Text(text) => text.to_string(),
     }
+}
+
+/// A selector as kubectl writes it: `app=web,tier in (a,b),!canary`.
+pub(super) fn selector(selector: &Selector) -> String {
+    let requirement = |requirement: &Requirement| {
+        let key = &requirement.key;
+        let values = requirement.values.join(",");
+        match (requirement.operator, requirement.values.len()) {
+            (Operator::In, 1) => format!("{key}={values}"),
+            (Operator::In, _) => format!("{key} in ({values})"),
+            (Operator::NotIn, _) => format!("{key} notin ({values})"),
+            (Operator::Exists, _) => key.to_string(),
+            (Operator::DoesNotExist, _) => format!("!{key}"),
+        }
+    };
+    let all: Vec<String> = selector.requirements.iter().map(requirement).collect();
+    if all.is_empty() { "everything".to_owned() } else { cut(&all.join(","), QUOTE) }
 }
 
 /// A pod and its node: `web-0 on node-a`.

@@ -133,8 +133,8 @@ fn pods_whose_owner_is_gone_spoil_it_until_they_are_collected() {
         Reason::BudgetSyncFailed,
         Outlook::MayClear,
         "Budget shop/web (maxUnavailable 1) allows 0 evictions because the disruption \
-             controller cannot compute it: “found no controllers for pod \"orphan-x\"”. In the \
-             way: orphan-x on node-a (StatefulSet orphan).",
+         controller cannot compute it: “found no controllers for pod \"orphan-x\"”. In the \
+         way: orphan-x on node-a (StatefulSet orphan).",
         "delete the pods that StatefulSet orphan left behind",
     );
 }
@@ -170,47 +170,47 @@ fn arithmetic_that_never_allows_anything() {
     assert_eq!(
         said(1, "minAvailable: 1"),
         "Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 \
-             healthy pod, and Deployment web (1 replica) can have 1 at most.\nin budget \
-             shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then \
-             down while it moves), or run at least 2 replicas"
+         healthy pod, and Deployment web (1 replica) can have 1 at most.\nin budget \
+         shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then \
+         down while it moves), or run at least 2 replicas"
     );
     assert_eq!(
         said(3, "minAvailable: 3"),
         "Budget shop/web (minAvailable 3 of 3) can never allow an eviction: it requires 3 \
-             healthy pods, and Deployment web (3 replicas) can have 3 at most.\nin budget \
-             shop/web write maxUnavailable: 1 instead of minAvailable: 3, or run at least 4 \
-             replicas"
+         healthy pods, and Deployment web (3 replicas) can have 3 at most.\nin budget \
+         shop/web write maxUnavailable: 1 instead of minAvailable: 3, or run at least 4 \
+         replicas"
     );
     assert_eq!(
         said(2, "minAvailable: 100%"),
         "Budget shop/web (minAvailable 100% of 2 = 2) can never allow an eviction: it \
-             requires 2 healthy pods, and Deployment web (2 replicas) can have 2 at most.\nin \
-             budget shop/web write maxUnavailable: 1 instead of minAvailable: 100%"
+         requires 2 healthy pods, and Deployment web (2 replicas) can have 2 at most.\nin \
+         budget shop/web write maxUnavailable: 1 instead of minAvailable: 100%"
     );
     assert_eq!(
         said(1, "minAvailable: 80%"),
         "Budget shop/web (minAvailable 80% of 1 = 1) can never allow an eviction: it \
-             requires 1 healthy pod, and Deployment web (1 replica) can have 1 at most.\nin \
-             budget shop/web write maxUnavailable: 1 instead of minAvailable: 80% (its only \
-             pod is then down while it moves)"
+         requires 1 healthy pod, and Deployment web (1 replica) can have 1 at most.\nin \
+         budget shop/web write maxUnavailable: 1 instead of minAvailable: 80% (its only \
+         pod is then down while it moves)"
     );
     assert_eq!(
         said(6, "maxUnavailable: 0"),
         "Budget shop/web (maxUnavailable 0 of 6) can never allow an eviction: it requires \
-             6 healthy pods, and Deployment web (6 replicas) can have 6 at most.\nin budget \
-             shop/web write maxUnavailable: 1 instead of maxUnavailable: 0"
+         6 healthy pods, and Deployment web (6 replicas) can have 6 at most.\nin budget \
+         shop/web write maxUnavailable: 1 instead of maxUnavailable: 0"
     );
     assert_eq!(
         said(3, "minAvailable: 5"),
         "Budget shop/web (minAvailable 5 of 3) can never allow an eviction: it requires 5 \
-             healthy pods, and Deployment web (3 replicas) can have 3 at most.\nin budget \
-             shop/web write maxUnavailable: 1 instead of minAvailable: 5, or run at least 6 \
-             replicas"
+         healthy pods, and Deployment web (3 replicas) can have 3 at most.\nin budget \
+         shop/web write maxUnavailable: 1 instead of minAvailable: 5, or run at least 6 \
+         replicas"
     );
     assert_eq!(
         said(3, ""),
         "Budget shop/web has neither minAvailable nor maxUnavailable, and such a budget \
-             allows nothing.\nwrite maxUnavailable: 1 in budget shop/web"
+         allows nothing.\nwrite maxUnavailable: 1 in budget shop/web"
     );
 }
 
@@ -229,9 +229,9 @@ fn a_budget_over_one_pod_of_several_owners_or_none() {
         Reason::BudgetNeverAllows,
         Outlook::NeverClears,
         "Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 \
-             healthy pod, and StatefulSet db (3 replicas) can have 1 at most.",
+         healthy pod, and StatefulSet db (3 replicas) can have 1 at most.",
         "in budget shop/web write minAvailable: 0 instead of minAvailable: 1 (its only pod \
-             is then down while it moves)",
+         is then down while it moves)",
     );
 
     let mut world = World::new().stateful_set("a", 1).stateful_set("b", 1).pod("bare", None);
@@ -241,8 +241,8 @@ fn a_budget_over_one_pod_of_several_owners_or_none() {
         Reason::BudgetNeverAllows,
         Outlook::NeverClears,
         "Budget shop/web (minAvailable 3 of 3) can never allow an eviction: it requires 3 \
-             healthy pods, and StatefulSet a (1 replica), StatefulSet b (1 replica) and 1 pod \
-             without a controller can have 3 at most.",
+         healthy pods, and StatefulSet a (1 replica), StatefulSet b (1 replica) and 1 pod \
+         without a controller can have 3 at most.",
         "in budget shop/web write maxUnavailable: 1 instead of minAvailable: 3",
     );
 }
@@ -451,7 +451,7 @@ fn a_scale_that_could_not_be_read() {
     let store = owner("db.example.dev/v1", "Store", "kv");
     let mut world = World::new().pod("kv-0", Some(store.clone()));
     let why = "stores.db.example.dev \"kv\" is forbidden: User \"ops\" cannot get resource \
-         \"stores/scale\"";
+               \"stores/scale\"";
     world.cluster.record_scale(store.uid, Scale::Unreadable(why.into()));
     let world = world.budget("web", "maxUnavailable: 1");
     world.waits(

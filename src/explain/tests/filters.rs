@@ -110,7 +110,7 @@ fn each_permission_stands_for_itself() {
         Reason::LocalData,
         Outlook::NeverClears,
         "An eviction deletes the data of this pod's emptyDir volume cache, and \
-             spec.pods.emptyDir is Refuse.",
+         spec.pods.emptyDir is Refuse.",
         "set spec.pods.emptyDir: Evict in the plan if that data may be lost",
     );
     assert_eq!(world.judge("lone").treatment, Treatment::Refuse);

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod filters;
+mod findings;
 mod going;
 mod refused;
 mod replacements;

@@ -32,15 +32,15 @@ fn admission_is_known_by_its_words_not_by_its_code() {
         Reason::AdmissionDenied,
         Outlook::MayClear,
         "Admission denied the eviction (429): “admission webhook \
-             \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction \
-             triggered evacuation of VMI \"shop/web\"”.",
+         \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction \
+         triggered evacuation of VMI \"shop/web\"”.",
         "let the operator behind that webhook or policy move the pod, or have the rule changed",
     );
     for (code, words) in [
         (
             403,
             "pods \"web-0\" is forbidden: ValidatingAdmissionPolicy 'guard' with binding \
-                 'guard' denied request: no",
+             'guard' denied request: no",
         ),
         (422, "ValidatingAdmissionPolicy 'guard' denied request: moved by their operator"),
         (500, "admission webhook \"x.example.dev\" denied the request without explanation"),
@@ -59,8 +59,8 @@ fn a_webhook_that_does_not_answer() {
         Reason::AdmissionUnavailable,
         Outlook::MayClear,
         "An admission webhook for evictions could not be asked (500): “Internal error \
-             occurred: failed calling webhook \"guard.example.dev\": failed to call webhook: \
-             Post \"https://guard.ops.svc:443/\": connect: connection refused”.",
+         occurred: failed calling webhook \"guard.example.dev\": failed to call webhook: \
+         Post \"https://guard.ops.svc:443/\": connect: connection refused”.",
         "bring the webhook's service back, or set failurePolicy: Ignore in its configuration",
     );
 }
@@ -91,7 +91,7 @@ fn a_busy_server() {
         "nothing to change: it is tried again; if it lasts, look at the API server's load",
     );
     let conflict = "Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": the object \
-             has been modified";
+                    has been modified";
     let timeout = "Timeout: couldn't update PodDisruptionBudget \"web\" due to conflicts";
     for (code, words) in [(409, conflict), (504, timeout)] {
         let wait = answered(code, "", words, &[]).judge("web-0").wait.expect("it waits");
@@ -112,13 +112,13 @@ fn anything_else_is_quoted() {
         (
             403,
             "pods \"web-0\" is forbidden: node \"node-b\" can only evict pods with \
-                 spec.nodeName set to itself",
+             spec.nodeName set to itself",
         ),
         (409, "Operation cannot be fulfilled on Pod \"web-0\": the UID in the precondition does not match"),
         (
             500,
             "This pod has more than one PodDisruptionBudget, which the eviction subresource \
-                 does not support.",
+             does not support.",
         ),
     ] {
         let wait = answered(code, "", words, &[]).judge("web-0").wait.expect("it waits");

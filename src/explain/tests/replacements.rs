@@ -10,7 +10,7 @@ fn unschedulable(pod: &mut Pod) {
     pod.created = Some(ago(20));
     pod.unschedulable = Some(
         "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod \
-             anti-affinity rules."
+         anti-affinity rules."
             .into(),
     );
 }
@@ -42,7 +42,7 @@ fn a_replacement_without_a_node() {
 #[test]
 fn replacements_that_cannot_be_created() {
     let quota = "pods \"web-7d-\" is forbidden: exceeded quota: team, requested: pods=1, used: \
-         pods=2, limited: pods=2";
+                 pods=2, limited: pods=2";
     let failing = |world: World, kind, name: &str, of| {
         let mut world = world;
         let set = workload(kind, name, 3, of);
@@ -79,9 +79,9 @@ fn an_owner_that_scales_down() {
         Reason::BudgetNeverAllows,
         Outlook::NeverClears,
         "Budget shop/web (maxUnavailable 0 of 1) can never allow an eviction: it requires \
-             1 healthy pod, and StatefulSet web (1 replica) can have 1 at most.",
+         1 healthy pod, and StatefulSet web (1 replica) can have 1 at most.",
         "in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0 (its only \
-             pod is then down while it moves)",
+         pod is then down while it moves)",
     );
     let mut world = World::new().stateful_set("web", 3).crashing("web-1");
     world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
@@ -93,7 +93,7 @@ fn an_owner_that_scales_down() {
         Reason::OwnerScalingDown,
         Outlook::WillClear,
         "StatefulSet web is scaling down: it wants 2 pods and has 3; its controller \
-             deletes the others itself.",
+         deletes the others itself.",
         "nothing to change: wait until StatefulSet web has scaled down",
     );
 }
