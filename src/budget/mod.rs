@@ -14,7 +14,6 @@ mod verdict;
 
 pub use attainable::{attainable, attainable_after};
 pub use expected::{recompute, scales_of, scales_wanted, selected, unscaled_pods};
-pub use owners::{no_kind_message, no_scale_message};
 pub use room::room;
 pub use verdict::{MAX_DISRUPTED_PODS, verdict};
 

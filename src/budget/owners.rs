@@ -114,14 +114,16 @@ fn scale_subresource(cluster: &Cluster, pod: &Pod, owner: &OwnerRef, group: &str
     if let Some(built_in) = built_in(group, &owner.kind) {
         // `RESTMapping`: without a version the default one is taken.
         if !matches!(version, "v1" | "" | "__internal") {
-            return Found::Failed(no_kind_message(owner));
+            return Found::Failed(Scale::no_kind(owner));
         }
-        let Some(kind) = built_in.scaled else { return Found::Failed(no_scale_message(built_in.resource)) };
+        let Some(kind) = built_in.scaled else {
+            return Found::Failed(Scale::no_subresource(built_in.resource));
+        };
         return workload(cluster, pod, owner, kind)
             .map_or_else(nothing, |found| Found::Owner(scale_of(found)));
     }
     if group == "extensions" {
-        return Found::Failed(no_kind_message(owner));
+        return Found::Failed(Scale::no_kind(owner));
     }
     match cluster.scale(&owner.uid) {
         None | Some(Scale::Unreadable(_)) => Found::Unread,
@@ -131,18 +133,6 @@ fn scale_subresource(cluster: &Cluster, pod: &Pod, owner: &OwnerRef, group: &str
         }
         Some(Scale::Gone | Scale::Replicas { .. }) => nothing(),
     }
-}
-
-/// What the controller reports for a kind without a scale (`implementsScale`), by its resource such as `jobs.batch`.
-#[must_use]
-pub fn no_scale_message(resource: &str) -> String {
-    format!("{resource} does not implement the scale subresource")
-}
-
-/// What the controller reports for a kind the server does not know (`apimachinery/pkg/api/meta: NoKindMatchError`).
-#[must_use]
-pub fn no_kind_message(owner: &OwnerRef) -> String {
-    format!("no matches for kind \"{}\" in version \"{}\"", owner.kind, owner.api_version)
 }
 
 /// The mapper knows each kind in lower case too (`client-go/restmapper: NewDiscoveryRESTMapper`).

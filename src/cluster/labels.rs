@@ -25,6 +25,10 @@ impl Labels {
         pairs.dedup_by(|a, b| a.0 == b.0);
         Self(pairs.into())
     }
+    /// How many hold this same copy.
+    pub(super) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
     /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Text> {

@@ -4,38 +4,57 @@
 //! equal. Nothing here decides; nothing here reads a clock or talks to a server.
 
 mod evictions;
+mod files;
+mod interner;
 mod labels;
 mod objects;
+mod observe;
 mod pdb;
 pub mod planted;
 mod pod;
 mod scaleless;
+#[cfg(test)]
+mod tests;
+mod wire;
 mod workload;
 
 pub use evictions::{Evictions, InFlight, Refusal};
+pub use files::{FileError, Files};
 pub use labels::{Labels, Operator, Requirement, Selector, Text};
 pub use objects::{Namespace, Node, Taint};
+pub use observe::{BadObject, Change, Effect};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
 pub use scaleless::{DaemonSet, Job};
+pub use wire::{ObjectKind, Raw, Watched, kinds};
 pub use workload::{Scale, Workload, WorkloadKind};
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+
+use interner::Interner;
+use observe::Progress;
 
 /// Everything the decisions read, as last observed. Cheap to query by node and by budget.
 #[derive(Debug, Default, Clone)]
 pub struct Cluster {
     nodes: BTreeMap<Text, Arc<Node>>,
     namespaces: HashMap<Text, Arc<Namespace>>,
-    pods: HashMap<PodKey, Arc<Pod>>,
-    pods_by_node: HashMap<Text, BTreeSet<PodKey>>,
-    pods_by_namespace: HashMap<Text, BTreeSet<PodKey>>,
+    /// By namespace and name.
+    pods: HashMap<Text, BTreeMap<Text, Arc<Pod>>>,
+    pods_by_node: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
+    /// By namespace and name.
     budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
+    /// By uid.
     workloads: HashMap<Text, Arc<Workload>>,
-    scales: HashMap<Text, Scale>,
+    /// By uid.
     daemon_sets: HashMap<Text, DaemonSet>,
+    /// By uid.
     jobs: HashMap<Text, Job>,
+    /// By the uid of the owner.
+    scales: HashMap<Text, Scale>,
+    strings: Interner,
+    progress: Progress,
     /// Evictions sent and not yet seen in a budget, and the last refusal of each pod: kept by whoever acts.
     pub evictions: Evictions,
 }
@@ -67,23 +86,32 @@ impl Cluster {
     }
     /// Adds or replaces a pod; a pod reborn under the same name replaces the old one.
     pub fn apply_pod(&mut self, pod: Pod) {
-        let key = pod.key();
-        self.unindex_pod(&key);
+        let (key, pod) = (pod.key(), Arc::new(pod));
         if pod.terminating() {
             self.evictions.seen_going(&pod.uid);
         }
-        if let Some(node) = &pod.node {
-            self.pods_by_node.entry(node.clone()).or_default().insert(key.clone());
+        let old = self.pods.entry(key.namespace.clone()).or_default().insert(key.name.clone(), pod.clone());
+        if let Some(old) = old {
+            if old.uid != pod.uid {
+                self.evictions.seen_going(&old.uid);
+            }
+            if old.node != pod.node {
+                self.leave_node(&old);
+            }
         }
-        self.pods_by_namespace.entry(pod.namespace.clone()).or_default().insert(key.clone());
-        self.pods.insert(key, Arc::new(pod));
+        if let Some(node) = &pod.node {
+            self.pods_by_node.entry(node.clone()).or_default().insert(key, pod);
+        }
     }
     /// Forgets a pod.
     pub fn delete_pod(&mut self, key: &PodKey) {
-        self.unindex_pod(key);
-        if let Some(pod) = self.pods.remove(key) {
-            self.evictions.seen_going(&pod.uid);
+        let Some(of_namespace) = self.pods.get_mut(&key.namespace) else { return };
+        let Some(old) = of_namespace.remove(&key.name) else { return };
+        if of_namespace.is_empty() {
+            self.pods.remove(&key.namespace);
         }
+        self.leave_node(&old);
+        self.evictions.seen_going(&old.uid);
     }
     /// Adds or replaces a budget, and settles the evictions in flight that its status now shows.
     pub fn apply_budget(&mut self, budget: Pdb) {
@@ -112,6 +140,18 @@ impl Cluster {
         self.scales.insert(owner_uid, scale);
     }
 
+    /// Forgets what an owner's scale was: it will be asked again when it is needed.
+    pub fn forget_scale(&mut self, owner_uid: &str) {
+        self.scales.remove(owner_uid);
+    }
+    /// Forgets the scales of owners that no pod has any longer.
+    pub fn sweep_scales(&mut self) {
+        let in_use: HashSet<&Text> = self.pods().filter_map(|pod| Some(&pod.owner.as_ref()?.uid)).collect();
+        let unused: Vec<Text> = self.scales.keys().filter(|uid| !in_use.contains(uid)).cloned().collect();
+        for uid in unused {
+            self.scales.remove(&uid);
+        }
+    }
     /// Adds or replaces a DaemonSet. Pods of one that was never added count as left behind by it.
     pub fn apply_daemon_set(&mut self, daemon_set: DaemonSet) {
         self.daemon_sets.insert(daemon_set.uid.clone(), daemon_set);
@@ -129,21 +169,12 @@ impl Cluster {
         self.jobs.remove(uid);
     }
 
-    fn unindex_pod(&mut self, key: &PodKey) {
-        let Some(old) = self.pods.get(key) else { return };
-        if let Some(node) = &old.node
-            && let Some(keys) = self.pods_by_node.get_mut(node)
-        {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.pods_by_node.remove(node);
-            }
-        }
-        if let Some(keys) = self.pods_by_namespace.get_mut(&key.namespace) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.pods_by_namespace.remove(&key.namespace);
-            }
+    fn leave_node(&mut self, pod: &Pod) {
+        let Some(node) = &pod.node else { return };
+        let Some(pods) = self.pods_by_node.get_mut(node) else { return };
+        pods.remove(&pod.key());
+        if pods.is_empty() {
+            self.pods_by_node.remove(node);
         }
     }
 
@@ -166,19 +197,19 @@ impl Cluster {
     /// The pod of that name.
     #[must_use]
     pub fn pod(&self, key: &PodKey) -> Option<&Arc<Pod>> {
-        self.pods.get(key)
+        self.pods.get(&key.namespace)?.get(&key.name)
     }
-    /// All pods, in no order.
+    /// All pods, in no order of namespaces.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods.values()
+        self.pods.values().flat_map(BTreeMap::values)
     }
     /// The pods bound to a node, by namespace and name.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_node.get(node).into_iter().flatten().filter_map(|key| self.pods.get(key))
+        self.pods_by_node.get(node).into_iter().flat_map(BTreeMap::values)
     }
     /// The pods of a namespace, by name.
     pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_namespace.get(namespace).into_iter().flatten().filter_map(|key| self.pods.get(key))
+        self.pods.get(namespace).into_iter().flat_map(BTreeMap::values)
     }
     /// All budgets, in no order of namespaces.
     pub fn budgets(&self) -> impl Iterator<Item = &Arc<Pdb>> {
@@ -206,19 +237,25 @@ impl Cluster {
     pub fn workloads(&self) -> impl Iterator<Item = &Arc<Workload>> {
         self.workloads.values()
     }
-    /// What `*/scale` of an owner that is not watched answered, when it was asked.
-    #[must_use]
-    pub fn scale(&self, owner_uid: &str) -> Option<&Scale> {
-        self.scales.get(owner_uid)
-    }
     /// The DaemonSet of that uid.
     #[must_use]
     pub fn daemon_set(&self, uid: &str) -> Option<&DaemonSet> {
         self.daemon_sets.get(uid)
     }
+    /// Whether there is a DaemonSet of that name, whatever its uid: what kubectl drain asks
+    /// (`pkg/drain/filters.go: daemonSetFilter`).
+    #[must_use]
+    pub fn daemon_set_exists(&self, namespace: &str, name: &str) -> bool {
+        self.daemon_sets.values().any(|known| &*known.namespace == namespace && &*known.name == name)
+    }
     /// The Job of that uid.
     #[must_use]
     pub fn job(&self, uid: &str) -> Option<&Job> {
         self.jobs.get(uid)
+    }
+    /// What `*/scale` of an owner that is not watched answered, when it was asked.
+    #[must_use]
+    pub fn scale(&self, owner_uid: &str) -> Option<&Scale> {
+        self.scales.get(owner_uid)
     }
 }

@@ -79,6 +79,11 @@ impl Pdb {
     pub fn selects(&self, labels: &Labels) -> bool {
         self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
+    /// Nothing but the resourceVersion differs.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        Self { resource_version: other.resource_version.clone(), ..self.clone() } == *other
+    }
     /// The controller has not seen the present spec yet.
     #[must_use]
     pub fn behind(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Labels, Text};
 
@@ -86,11 +86,33 @@ pub enum RestartPolicy {
 pub struct ContainerTrouble {
     /// The largest restart count of a container.
     pub restarts: i32,
-    /// The first waiting reason, such as `CrashLoopBackOff`.
+    /// The reason a container waits, such as `CrashLoopBackOff`: one that ails goes before one that starts.
     pub waiting: Option<Text>,
 }
 
+impl ContainerTrouble {
+    /// Whether a waiting reason says that the container cannot start, rather than that it is about to.
+    #[must_use]
+    pub fn is_ailment(waiting: &str) -> bool {
+        matches!(waiting, "CrashLoopBackOff" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull")
+            || waiting.ends_with("Error")
+            || waiting == "ErrImagePull"
+    }
+}
+
+/// How long a pod that nothing ails may take to become Ready.
+const START_LIMIT: SignedDuration = SignedDuration::from_mins(10);
+
 impl Pod {
+    /// Created under ten minutes ago, no container restarted and none held up by its image or its creation.
+    #[must_use]
+    pub fn just_starting(&self, now: Timestamp) -> bool {
+        let young = self.created.is_some_and(|created| now.duration_since(created) < START_LIMIT);
+        let ails = self.trouble.as_ref().is_some_and(|trouble| {
+            trouble.restarts > 0 || trouble.waiting.as_deref().is_some_and(ContainerTrouble::is_ailment)
+        });
+        young && !ails
+    }
     /// Namespace and name.
     #[must_use]
     pub fn key(&self) -> PodKey {

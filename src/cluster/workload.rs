@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Labels, OwnerRef, Text};
+use super::{Labels, ObjectKind, OwnerRef, Text};
 
 /// A watched owner: a `ReplicationController`, ReplicaSet, Deployment or StatefulSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,24 @@ pub enum WorkloadKind {
     StatefulSet,
 }
 
+impl WorkloadKind {
+    /// The kind's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.object_kind().name()
+    }
+    /// The observed kind.
+    #[must_use]
+    pub const fn object_kind(self) -> ObjectKind {
+        match self {
+            Self::ReplicationController => ObjectKind::ReplicationController,
+            Self::ReplicaSet => ObjectKind::ReplicaSet,
+            Self::Deployment => ObjectKind::Deployment,
+            Self::StatefulSet => ObjectKind::StatefulSet,
+        }
+    }
+}
+
 /// What `*/scale` of an owner that is not watched answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scale {
@@ -40,10 +58,26 @@ pub enum Scale {
         /// `spec.replicas` of the scale.
         replicas: i32,
     },
-    /// The owner's kind has no scale; the message is the disruption controller's own.
+    /// Nobody can read a scale there: the kind has none, or the owner does not say how many pods it wants. The
+    /// message is the disruption controller's own.
     NoScale(Text),
     /// The owner is gone.
     Gone,
     /// It could not be read, with the reason; the reported allowance alone decides.
     Unreadable(Text),
+}
+
+impl Scale {
+    /// What the controller reports for a kind without a scale, by its resource such as `jobs.batch`
+    /// (`disruption.go: getScaleController`).
+    #[must_use]
+    pub fn no_subresource(resource: &str) -> String {
+        format!("{resource} does not implement the scale subresource")
+    }
+    /// What the controller reports for a kind or version the server does not serve
+    /// (`apimachinery/pkg/api/meta: NoKindMatchError`).
+    #[must_use]
+    pub fn no_kind(owner: &OwnerRef) -> String {
+        format!("no matches for kind \"{}\" in version \"{}\"", owner.kind, owner.api_version)
+    }
 }

@@ -1,0 +1,227 @@
+//! One entry for everything that is observed: from watches and from files.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::wire::Object;
+use super::{BudgetKey, Cluster, Node, ObjectKind, PodKey, Raw, Text};
+
+/// What a watch reports of one kind. `kube`'s watcher events map to these one by one.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A list begins (`Event::Init`). What is known stays until the list is complete.
+    Listing(ObjectKind),
+    /// One object of the list (`Event::InitApply`).
+    Listed(Raw),
+    /// The list is complete (`Event::InitDone`): what it did not contain is gone.
+    Complete(ObjectKind),
+    /// An object is new or has changed (`Event::Apply`).
+    Applied(Raw),
+    /// An object is gone (`Event::Delete`).
+    Deleted(Raw),
+}
+
+/// What a change did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    pub kind: ObjectKind,
+    pub namespace: Text,
+    pub name: Text,
+    /// Something that is read differs from before. A node's heartbeat is no change.
+    pub changed: bool,
+}
+
+/// An object that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadObject {
+    pub kind: ObjectKind,
+    pub namespace: Text,
+    pub name: Text,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// What has been listed, what is being listed, and what could not be read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress {
+    complete: BTreeSet<ObjectKind>,
+    /// Objects of the lists that are under way: namespace and name, uid for workloads.
+    listing: BTreeMap<ObjectKind, HashSet<PodKey>>,
+    bad: BTreeMap<(ObjectKind, PodKey), BadObject>,
+}
+
+impl Cluster {
+    /// Takes in a change. Returns what it did to one object, and nothing for the begin and end of a list.
+    pub fn observe(&mut self, change: Change) -> Option<Effect> {
+        match change {
+            Change::Listing(kind) => {
+                self.progress.listing.insert(kind, HashSet::new());
+                self.progress.bad.retain(|(of, _), _| *of != kind);
+                None
+            }
+            Change::Complete(kind) => {
+                self.complete(kind);
+                None
+            }
+            Change::Listed(raw) => {
+                let key = self.listing_key(&raw);
+                self.progress.listing.entry(raw.kind).or_default().insert(key);
+                Some(self.apply(raw))
+            }
+            Change::Applied(raw) => Some(self.apply(raw)),
+            Change::Deleted(raw) => Some(self.delete(&raw)),
+        }
+    }
+
+    /// Whether a first list of the kind is complete.
+    #[must_use]
+    pub fn is_listed(&self, kind: ObjectKind) -> bool {
+        self.progress.complete.contains(&kind)
+    }
+    /// The kinds whose first list is not complete yet.
+    pub fn not_listed(&self) -> impl Iterator<Item = ObjectKind> {
+        ObjectKind::ALL.into_iter().filter(|kind| !self.is_listed(*kind))
+    }
+    /// Objects that cannot be read. What was known of them before stays.
+    pub fn bad_objects(&self) -> impl Iterator<Item = &BadObject> {
+        self.progress.bad.values()
+    }
+
+    fn listing_key(&mut self, raw: &Raw) -> PodKey {
+        let meta = raw.meta();
+        if by_uid(raw.kind) && !meta.uid.is_empty() {
+            return PodKey { namespace: Text::default(), name: self.strings.text(&meta.uid) };
+        }
+        PodKey { namespace: self.strings.text(&meta.namespace), name: meta.name.as_str().into() }
+    }
+
+    fn apply(&mut self, raw: Raw) -> Effect {
+        let (kind, namespace, name) = self.identity(&raw);
+        let key = PodKey { namespace: namespace.clone(), name: name.clone() };
+        let changed = match raw.into_object(&mut self.strings) {
+            Object::Bad(why) => {
+                let bad = BadObject { kind, namespace: namespace.clone(), name: name.clone(), why };
+                self.progress.bad.insert((kind, key), bad);
+                return Effect { kind, namespace, name, changed: false };
+            }
+            Object::Node(node) => {
+                let changed = self.node(&node.name).is_none_or(|old| !same_but_version(old, &node));
+                self.apply_node(node);
+                changed
+            }
+            Object::Namespace(namespace) => {
+                let changed = self.namespace(&namespace.name).is_none_or(|old| **old != namespace);
+                self.apply_namespace(namespace);
+                changed
+            }
+            Object::Pod(pod) => {
+                let changed = self.pod(&key).is_none_or(|old| **old != pod);
+                if changed {
+                    self.apply_pod(pod);
+                }
+                changed
+            }
+            Object::Pdb(budget) => {
+                let changed = self.budget(&budget.key()).is_none_or(|old| !old.says_the_same(&budget));
+                self.apply_budget(budget);
+                changed
+            }
+            Object::Workload(workload) => {
+                let changed = self.workload(&workload.uid).is_none_or(|old| **old != workload);
+                self.apply_workload(workload);
+                changed
+            }
+            Object::DaemonSet(daemon_set) => {
+                let changed = self.daemon_set(&daemon_set.uid) != Some(&daemon_set);
+                self.apply_daemon_set(daemon_set);
+                changed
+            }
+            Object::Job(job) => {
+                let changed = self.job(&job.uid) != Some(&job);
+                self.apply_job(job);
+                changed
+            }
+        };
+        self.progress.bad.remove(&(kind, key));
+        Effect { kind, namespace, name, changed }
+    }
+
+    fn delete(&mut self, raw: &Raw) -> Effect {
+        let (kind, namespace, name) = self.identity(raw);
+        let key = PodKey { namespace: namespace.clone(), name: name.clone() };
+        self.progress.bad.remove(&(kind, key.clone()));
+        match kind {
+            ObjectKind::Node => self.delete_node(&name),
+            ObjectKind::Namespace => self.delete_namespace(&name),
+            ObjectKind::Pod => self.delete_pod(&key),
+            ObjectKind::PodDisruptionBudget => {
+                self.delete_budget(&BudgetKey { namespace: namespace.clone(), name: name.clone() });
+            }
+            ObjectKind::DaemonSet => self.delete_daemon_set(&raw.meta().uid),
+            ObjectKind::Job => self.delete_job(&raw.meta().uid),
+            ObjectKind::ReplicationController
+            | ObjectKind::ReplicaSet
+            | ObjectKind::Deployment
+            | ObjectKind::StatefulSet => self.delete_workload(&raw.meta().uid),
+        }
+        Effect { kind, namespace, name, changed: true }
+    }
+
+    fn identity(&mut self, raw: &Raw) -> (ObjectKind, Text, Text) {
+        let meta = raw.meta();
+        (raw.kind, self.strings.text(&meta.namespace), meta.name.as_str().into())
+    }
+
+    /// Forgets the objects of a kind that the list did not contain.
+    fn complete(&mut self, kind: ObjectKind) {
+        self.progress.complete.insert(kind);
+        let Some(listed) = self.progress.listing.remove(&kind) else { return };
+        let named = |namespace: &Text, name: &Text| {
+            listed.contains(&PodKey { namespace: namespace.clone(), name: name.clone() })
+        };
+        let cluster_scoped = Text::default();
+        match kind {
+            ObjectKind::Node => self.nodes.retain(|name, _| named(&cluster_scoped, name)),
+            ObjectKind::Namespace => self.namespaces.retain(|name, _| named(&cluster_scoped, name)),
+            ObjectKind::Pod => {
+                let gone: Vec<PodKey> =
+                    self.pods().map(|pod| pod.key()).filter(|key| !listed.contains(key)).collect();
+                for key in gone {
+                    self.delete_pod(&key);
+                }
+            }
+            ObjectKind::PodDisruptionBudget => {
+                for (namespace, budgets) in &mut self.budgets {
+                    budgets.retain(|name, _| named(namespace, name));
+                }
+                self.budgets.retain(|_, budgets| !budgets.is_empty());
+            }
+            ObjectKind::DaemonSet => self.daemon_sets.retain(|uid, _| named(&cluster_scoped, uid)),
+            ObjectKind::Job => self.jobs.retain(|uid, _| named(&cluster_scoped, uid)),
+            ObjectKind::ReplicationController
+            | ObjectKind::ReplicaSet
+            | ObjectKind::Deployment
+            | ObjectKind::StatefulSet => {
+                self.workloads.retain(|uid, workload| {
+                    workload.kind.object_kind() != kind || named(&cluster_scoped, uid)
+                });
+            }
+        }
+    }
+}
+
+/// These are kept by uid.
+fn by_uid(kind: ObjectKind) -> bool {
+    match kind {
+        ObjectKind::Node | ObjectKind::Namespace | ObjectKind::Pod | ObjectKind::PodDisruptionBudget => false,
+        ObjectKind::ReplicationController
+        | ObjectKind::ReplicaSet
+        | ObjectKind::Deployment
+        | ObjectKind::StatefulSet
+        | ObjectKind::DaemonSet
+        | ObjectKind::Job => true,
+    }
+}
+
+fn same_but_version(old: &Node, new: &Node) -> bool {
+    Node { resource_version: new.resource_version.clone(), ..old.clone() } == *new
+}

@@ -1,0 +1,137 @@
+//! Metadata, as far as it is read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::cluster::interner::Interner;
+use crate::cluster::{Labels, OwnerRef, Text};
+
+/// Annotations that are read; the others are skipped without being copied.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+const OURS: &str = "drainplan.dev/";
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(in crate::cluster) struct Meta {
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::cluster) name: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::cluster) namespace: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::cluster) uid: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::cluster) resource_version: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) generation: i64,
+    pub(super) creation_timestamp: Option<Timestamp>,
+    pub(super) deletion_timestamp: Option<Timestamp>,
+    pub(super) deletion_grace_period_seconds: Option<i64>,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) annotations: Annotations,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) owner_references: Vec<Owner>,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) finalizers: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Owner {
+    api_version: String,
+    kind: String,
+    name: String,
+    uid: String,
+    controller: Option<bool>,
+}
+
+/// The annotations that are read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Annotations {
+    pub(super) kept: BTreeMap<String, String>,
+    /// There are some, kept or not.
+    pub(super) any: bool,
+}
+
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Wanted;
+        impl<'de> Visitor<'de> for Wanted {
+            type Value = Annotations;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a map of annotations")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut found = Annotations::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    found.any = true;
+                    if key == MIRROR || key.starts_with(OURS) {
+                        found.kept.insert(key, map.next_value()?);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(found)
+            }
+        }
+        deserializer.deserialize_map(Wanted)
+    }
+}
+
+impl Meta {
+    /// The uid; hand-written files have none, and there the name stands for it.
+    pub(super) fn uid(&self, kind: &str) -> Text {
+        if self.uid.is_empty() {
+            format!("{kind}/{}/{}", self.namespace, self.name).into()
+        } else {
+            self.uid.as_str().into()
+        }
+    }
+    pub(super) fn labels(&self, interner: &mut Interner) -> Labels {
+        interner.labels(self.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+    /// The first reference that says it is the controller (`apimachinery: GetControllerOf`).
+    pub(super) fn controller(&self, interner: &mut Interner) -> Option<std::sync::Arc<OwnerRef>> {
+        let owner = self.owner_references.iter().find(|owner| owner.controller == Some(true))?;
+        let owner = OwnerRef {
+            api_version: interner.text(&owner.api_version),
+            kind: interner.text(&owner.kind),
+            name: interner.text(&owner.name),
+            uid: interner.text(&owner.uid),
+        };
+        Some(interner.owner(owner))
+    }
+}
+
+/// A status condition.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) status: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) reason: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) message: String,
+}
+
+/// The first condition of a type, as the control plane looks for it.
+pub(super) fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.kind == kind)
+}
+
+/// `null` is as good as absent.
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}

@@ -1,0 +1,212 @@
+//! Objects as the API server sends them: only the fields that are read are decoded.
+
+mod meta;
+mod node;
+mod pdb;
+mod pod;
+mod scaleless;
+mod selector;
+mod watched;
+mod workload;
+
+use serde::Deserialize;
+
+use super::interner::Interner;
+use super::{DaemonSet, Job, Namespace, Node, Pdb, Pod, Workload, WorkloadKind};
+use meta::Meta;
+use node::{WireNamespace, WireNode};
+use pdb::WirePdb;
+use pod::WirePod;
+use scaleless::{WireDaemonSet, WireJob};
+use workload::WireWorkload;
+
+pub use watched::{Watched, kinds};
+
+/// The kinds that are observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ObjectKind {
+    Node,
+    Namespace,
+    Pod,
+    PodDisruptionBudget,
+    ReplicationController,
+    ReplicaSet,
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+    Job,
+}
+
+impl ObjectKind {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Node,
+        Self::Namespace,
+        Self::Pod,
+        Self::PodDisruptionBudget,
+        Self::ReplicationController,
+        Self::ReplicaSet,
+        Self::Deployment,
+        Self::StatefulSet,
+        Self::DaemonSet,
+        Self::Job,
+    ];
+    /// The kind's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Namespace => "Namespace",
+            Self::Pod => "Pod",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::ReplicationController => "ReplicationController",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::Job => "Job",
+        }
+    }
+    /// The API group, empty for the core.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::Node | Self::Namespace | Self::Pod | Self::ReplicationController => "",
+            Self::PodDisruptionBudget => "policy",
+            Self::Job => "batch",
+            Self::ReplicaSet | Self::Deployment | Self::StatefulSet | Self::DaemonSet => "apps",
+        }
+    }
+    /// The resource's name in URLs.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Node => "nodes",
+            Self::Namespace => "namespaces",
+            Self::Pod => "pods",
+            Self::PodDisruptionBudget => "poddisruptionbudgets",
+            Self::ReplicationController => "replicationcontrollers",
+            Self::ReplicaSet => "replicasets",
+            Self::Deployment => "deployments",
+            Self::StatefulSet => "statefulsets",
+            Self::DaemonSet => "daemonsets",
+            Self::Job => "jobs",
+        }
+    }
+    /// The kind of an apiVersion and kind, if it is observed. All are served as v1.
+    #[must_use]
+    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let group = match api_version {
+            "v1" => "",
+            grouped => grouped.strip_suffix("/v1")?,
+        };
+        Self::ALL.into_iter().find(|known| known.name() == kind && known.group() == group)
+    }
+}
+
+/// An object as it came, or why it cannot be read.
+#[derive(Debug, Clone)]
+pub struct Raw {
+    pub(super) kind: ObjectKind,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Node(WireNode),
+    Namespace(WireNamespace),
+    Pod(Box<WirePod>),
+    Pdb(WirePdb),
+    Workload(WorkloadKind, WireWorkload),
+    DaemonSet(WireDaemonSet),
+    Job(WireJob),
+    /// Cannot be read: what can be said of it, and why.
+    Bad(Meta, String),
+}
+
+/// An object in the form that is kept.
+#[derive(Debug)]
+pub(super) enum Object {
+    Node(Node),
+    Namespace(Namespace),
+    Pod(Pod),
+    Pdb(Pdb),
+    Workload(Workload),
+    DaemonSet(DaemonSet),
+    Job(Job),
+    /// Cannot be read.
+    Bad(String),
+}
+
+impl Raw {
+    /// Decodes the JSON of one object. Never fails: what cannot be read says so.
+    #[must_use]
+    pub fn decode(kind: ObjectKind, json: &str) -> Self {
+        let content = Content::decode(kind, json).unwrap_or_else(|error| {
+            #[derive(Deserialize)]
+            struct Head {
+                metadata: HeadMeta,
+            }
+            #[derive(Deserialize, Default)]
+            #[serde(rename_all = "camelCase", default)]
+            struct HeadMeta {
+                name: String,
+                namespace: String,
+                uid: String,
+                resource_version: String,
+            }
+            let head = serde_json::from_str::<Head>(json).map(|head| head.metadata).unwrap_or_default();
+            let HeadMeta { name, namespace, uid, resource_version } = head;
+            Content::Bad(
+                Meta { name, namespace, uid, resource_version, ..Meta::default() },
+                error.to_string(),
+            )
+        });
+        Self { kind, content }
+    }
+    pub(super) fn meta(&self) -> &Meta {
+        match &self.content {
+            Content::Node(object) => &object.metadata,
+            Content::Namespace(object) => &object.metadata,
+            Content::Pod(object) => &object.metadata,
+            Content::Pdb(object) => &object.metadata,
+            Content::Workload(_, object) => &object.metadata,
+            Content::DaemonSet(object) => &object.metadata,
+            Content::Job(object) => &object.metadata,
+            Content::Bad(meta, _) => meta,
+        }
+    }
+    pub(super) fn into_object(self, interner: &mut Interner) -> Object {
+        if self.meta().name.is_empty() {
+            return Object::Bad("it has no metadata.name".into());
+        }
+        match self.content {
+            Content::Node(object) => Object::Node(object.into_node(interner)),
+            Content::Namespace(object) => Object::Namespace(object.into_namespace(interner)),
+            Content::Pod(object) => Object::Pod(object.into_pod(interner)),
+            Content::Pdb(object) => Object::Pdb(object.into_pdb(interner)),
+            Content::Workload(kind, object) => Object::Workload(object.into_workload(kind, interner)),
+            Content::DaemonSet(object) => Object::DaemonSet(object.into_daemon_set(interner)),
+            Content::Job(object) => Object::Job(object.into_job(interner)),
+            Content::Bad(_, why) => Object::Bad(why),
+        }
+    }
+}
+
+impl Content {
+    fn decode(kind: ObjectKind, json: &str) -> Result<Self, serde_json::Error> {
+        let workload = |kind| serde_json::from_str(json).map(|object| Self::Workload(kind, object));
+        match kind {
+            ObjectKind::Node => serde_json::from_str(json).map(Self::Node),
+            ObjectKind::Namespace => serde_json::from_str(json).map(Self::Namespace),
+            ObjectKind::Pod => serde_json::from_str(json).map(Self::Pod),
+            ObjectKind::PodDisruptionBudget => serde_json::from_str(json).map(Self::Pdb),
+            ObjectKind::ReplicationController => workload(WorkloadKind::ReplicationController),
+            ObjectKind::ReplicaSet => workload(WorkloadKind::ReplicaSet),
+            ObjectKind::Deployment => workload(WorkloadKind::Deployment),
+            ObjectKind::StatefulSet => workload(WorkloadKind::StatefulSet),
+            ObjectKind::DaemonSet => serde_json::from_str(json).map(Self::DaemonSet),
+            ObjectKind::Job => serde_json::from_str(json).map(Self::Job),
+        }
+    }
+}

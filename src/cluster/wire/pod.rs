@@ -1,0 +1,144 @@
+//! Pods on the wire.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::cluster::interner::Interner;
+use crate::cluster::{ContainerTrouble, Deletion, Pod, PodPhase, RestartPolicy, Text};
+
+use super::meta::{Condition, MIRROR, Meta, condition, or_default};
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cluster) struct WirePod {
+    pub(super) metadata: Meta,
+    #[serde(deserialize_with = "or_default")]
+    spec: Spec,
+    #[serde(deserialize_with = "or_default")]
+    status: Status,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(deserialize_with = "or_default")]
+    node_name: String,
+    #[serde(deserialize_with = "or_default")]
+    restart_policy: String,
+    #[serde(deserialize_with = "or_default")]
+    volumes: Vec<Volume>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Volume {
+    name: String,
+    empty_dir: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    #[serde(deserialize_with = "or_default")]
+    phase: String,
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "or_default")]
+    init_container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "or_default")]
+    container_statuses: Vec<Container>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    #[serde(deserialize_with = "or_default")]
+    restart_count: i32,
+    #[serde(deserialize_with = "or_default")]
+    state: State,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct State {
+    waiting: Option<Waiting>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+}
+
+impl WirePod {
+    pub(super) fn into_pod(self, interner: &mut Interner) -> Pod {
+        let Self { metadata, spec, status } = self;
+        let ready = condition(&status.conditions, "Ready").is_some_and(|found| found.status == "True");
+        let scheduled = condition(&status.conditions, "PodScheduled");
+        let unschedulable =
+            scheduled.filter(|found| found.status == "False" && found.reason == "Unschedulable");
+        Pod {
+            namespace: interner.text(&metadata.namespace),
+            name: metadata.name.as_str().into(),
+            uid: metadata.uid("Pod"),
+            created: metadata.creation_timestamp,
+            labels: metadata.labels(interner),
+            node: (!spec.node_name.is_empty()).then(|| interner.text(&spec.node_name)),
+            phase: phase(&status.phase),
+            ready,
+            owner: metadata.controller(interner),
+            deletion: metadata.deletion_timestamp.map(|at| Deletion {
+                at,
+                grace_seconds: metadata.deletion_grace_period_seconds.unwrap_or_default(),
+            }),
+            finalizers: metadata.finalizers.iter().map(|finalizer| interner.text(finalizer)).collect(),
+            mirror: metadata.annotations.kept.contains_key(MIRROR),
+            empty_dirs: empty_dirs(&spec.volumes, interner),
+            restart_policy: restart_policy(&spec.restart_policy),
+            trouble: trouble(&status, interner),
+            unschedulable: unschedulable.map(|found| interner.text(&found.message)),
+        }
+    }
+}
+
+/// The server gives a new pod the phase Pending; a phase it does not know of is held by budgets like Running.
+fn phase(text: &str) -> PodPhase {
+    match text {
+        "" | "Pending" => PodPhase::Pending,
+        "Running" => PodPhase::Running,
+        "Succeeded" => PodPhase::Succeeded,
+        "Failed" => PodPhase::Failed,
+        _ => PodPhase::Unknown,
+    }
+}
+
+fn restart_policy(text: &str) -> RestartPolicy {
+    match text {
+        "Never" => RestartPolicy::Never,
+        "OnFailure" => RestartPolicy::OnFailure,
+        _ => RestartPolicy::Always,
+    }
+}
+
+fn empty_dirs(volumes: &[Volume], interner: &mut Interner) -> Box<[Text]> {
+    volumes
+        .iter()
+        .filter(|volume| volume.empty_dir.is_some())
+        .map(|volume| interner.text(&volume.name))
+        .collect()
+}
+
+fn trouble(status: &Status, interner: &mut Interner) -> Option<Box<ContainerTrouble>> {
+    let containers = || status.init_container_statuses.iter().chain(&status.container_statuses);
+    let restarts = containers().map(|container| container.restart_count).max().unwrap_or_default();
+    let waiting = || {
+        containers().filter_map(|container| container.state.waiting.as_ref()).map(|waiting| &*waiting.reason)
+    };
+    // A container that ails says more than one that is about to be created.
+    let reason = waiting().find(|reason| ContainerTrouble::is_ailment(reason)).or_else(|| waiting().next());
+    (restarts > 0 || reason.is_some()).then(|| {
+        let waiting = reason.filter(|reason| !reason.is_empty()).map(|reason| interner.text(reason));
+        Box::new(ContainerTrouble { restarts, waiting })
+    })
+}

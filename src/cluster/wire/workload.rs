@@ -1,0 +1,57 @@
+//! ReplicationControllers, ReplicaSets, Deployments and StatefulSets on the wire.
+
+use serde::Deserialize;
+
+use crate::cluster::interner::Interner;
+use crate::cluster::{Workload, WorkloadKind};
+
+use super::meta::{Condition, Meta, condition, or_default};
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cluster) struct WireWorkload {
+    pub(super) metadata: Meta,
+    #[serde(deserialize_with = "or_default")]
+    spec: Spec,
+    #[serde(deserialize_with = "or_default")]
+    status: Status,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    replicas: Option<i32>,
+    #[serde(deserialize_with = "or_default")]
+    template: Template,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Template {
+    #[serde(deserialize_with = "or_default")]
+    metadata: Meta,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<Condition>,
+}
+
+impl WireWorkload {
+    pub(super) fn into_workload(self, kind: WorkloadKind, interner: &mut Interner) -> Workload {
+        let Self { metadata, spec, status } = self;
+        let failure = condition(&status.conditions, "ReplicaFailure").filter(|found| found.status == "True");
+        Workload {
+            kind,
+            namespace: interner.text(&metadata.namespace),
+            name: interner.text(&metadata.name),
+            uid: interner.text(&metadata.uid(kind.name())),
+            replicas: spec.replicas.unwrap_or(1),
+            owner: metadata.controller(interner),
+            template_labels: spec.template.metadata.labels(interner),
+            replica_failure: failure.map(|found| found.message.as_str().into()),
+        }
+    }
+}
