@@ -56,6 +56,7 @@ label_values! {
         Deployment = "Deployment",
         StatefulSet = "StatefulSet",
         DaemonSet = "DaemonSet",
+        Job = "Job",
     }
 }
 

@@ -1,1 +1,150 @@
-//! The loop.
+//! The loop: watch → decide → act → report; leader lease, events, metrics, health.
+//!
+//! Everything that talks to a server or reads a clock is here. [`watch`] brings observations, [`controller`] owns the
+//! cluster and calls `plan::decide`, [`act`] does what was decided.
+
+mod act;
+pub mod call;
+mod controller;
+pub mod events;
+#[cfg(test)]
+mod fake;
+pub mod lease;
+pub mod metrics;
+mod pace;
+mod plans;
+mod report;
+pub mod requests;
+pub mod scales;
+pub mod serve;
+pub mod signals;
+mod watch;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use http::header::USER_AGENT;
+use http::{HeaderName, HeaderValue};
+use kube::api::ListParams;
+use kube::client::ClientBuilder;
+use kube::{Api, Client};
+use tokio::task::JoinSet;
+
+use act::Hands;
+use controller::{Controller, Parts};
+use events::Publisher;
+use lease::{Elector, Timings};
+use metrics::Metrics;
+use requests::CountRequests;
+use serve::{Health, Server};
+use signals::Shutdown;
+
+use crate::api::DrainPlan;
+use crate::cluster::ObjectKind;
+use crate::plan::Settings;
+
+/// A loop that has not turned for so long hangs: it turns at least every 30 s.
+const SILENCE: Duration = Duration::from_mins(2);
+
+/// How audit logs and servers see the controller.
+const AGENT: &str = concat!("drainplan-controller/", env!("CARGO_PKG_VERSION"));
+
+/// What the process is told.
+pub struct Options {
+    /// How to reach the API server.
+    pub kube: kube::Config,
+    /// Where health and metrics are served.
+    pub listen: SocketAddr,
+    /// The lease that decides which replica acts.
+    pub lease_namespace: String,
+    pub lease_name: String,
+    /// How this replica signs the lease.
+    pub identity: String,
+}
+
+/// A client that says who it is and never retries by itself.
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub fn client(
+    mut config: kube::Config,
+    agent: &'static str,
+    metrics: &Metrics,
+) -> Result<Client, kube::Error> {
+    // The default client repeats a blocked eviction for minutes; what to try again, and when, is decided here.
+    config.default_retry = false;
+    let headers: &mut Vec<(HeaderName, HeaderValue)> = &mut config.headers;
+    headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&CountRequests(metrics.clone())).build())
+}
+
+/// Runs the controller until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When the server cannot be reached at the start, knows no DrainPlan, or the port is taken.
+pub async fn run(options: Options) -> anyhow::Result<()> {
+    let shutdown = Shutdown::on_signals().context("cannot listen for signals")?;
+    let server = options.kube.cluster_url.to_string();
+    let metrics = Metrics::new();
+    let client = client(options.kube, AGENT, &metrics).context("cannot use this kubeconfig")?;
+    let health =
+        Health::new(SILENCE, ObjectKind::ALL.map(ObjectKind::name).into_iter().chain([controller::PLANS]));
+    let listener =
+        Server::bind(options.listen).await.with_context(|| format!("cannot listen on {}", options.listen))?;
+    tracing::info!(address = %listener.address(), server, identity = options.identity, "starting");
+    knows_plans(&client, &server).await?;
+
+    let mut tasks = JoinSet::new();
+    let observations = watch::start(&client, &metrics, &mut tasks);
+    let (publisher, events) = Publisher::new(client.clone(), &options.identity, metrics.clone());
+    let (elector, leadership) = Elector::new(
+        client.clone(),
+        &options.lease_namespace,
+        &options.lease_name,
+        options.identity,
+        Timings::default(),
+        metrics.clone(),
+    );
+    let controller = Controller::new(Parts {
+        hands: Hands::new(client, leadership.clone(), metrics.clone()),
+        observations,
+        leadership,
+        publisher,
+        metrics: metrics.clone(),
+        health: health.clone(),
+        settings: Settings::default(),
+    });
+
+    // The loop ends first; only then is the lease given back and the last events sent.
+    let (loop_ended, after_loop) = Shutdown::channel();
+    let elector = tokio::spawn(elector.run(after_loop.requested()));
+    let events = tokio::spawn(events.run(after_loop.requested()));
+    let serving = tokio::spawn(listener.run(health, metrics, shutdown.clone()));
+    let running = tokio::spawn(controller.run(shutdown.requested()));
+    let ended = running.await;
+    loop_ended.request();
+    elector.await.context("the leader lease ended abnormally")?;
+    events.await.context("the events ended abnormally")?;
+    tasks.shutdown().await;
+    ended.context("the loop ended abnormally")?;
+    if !shutdown.is_requested() {
+        anyhow::bail!("the loop ended although nobody asked for it");
+    }
+    serving.await.context("the server of health and metrics ended abnormally")?.context("serving failed")
+}
+
+/// Fails early, with what to do, when the resource is not installed.
+async fn knows_plans(client: &Client, server: &str) -> anyhow::Result<()> {
+    let plans: Api<DrainPlan> = Api::all(client.clone());
+    match plans.list(&ListParams::default().limit(1)).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            anyhow::bail!(
+                "{server} knows no DrainPlan: run `kubectl drainplan crd | kubectl apply --server-side -f -`"
+            );
+        }
+        // One plan that cannot be read must not keep the others waiting; a watch says what is wrong with it.
+        Ok(_) | Err(kube::Error::SerdeError(_)) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot list DrainPlans on {server}")),
+    }
+}

@@ -16,14 +16,14 @@ mod view;
 mod words;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Outlook, PodPolicy, Reason};
 use crate::budget::{self, Attainable, Cause, Computed, Verdict};
-use crate::cluster::{BudgetKey, Cluster, Pdb, Pod, Text};
+use crate::cluster::{BudgetKey, Cluster, OwnerRef, Pdb, Pod, Text};
 use case::Case;
 pub use findings::Found;
 use view::View;
@@ -181,6 +181,16 @@ impl<'a> Explainer<'a> {
         });
         self.standings.borrow_mut().insert(key, Rc::clone(&standing));
         standing
+    }
+
+    /// The owners whose scale is not known and would be needed for the budgets looked at so far, once each.
+    #[must_use]
+    pub fn unread_scales(&self) -> Vec<(Text, OwnerRef)> {
+        let standings = self.standings.borrow();
+        let unread = standings.values().flat_map(|standing| &standing.computed.unread_scales);
+        let by_uid: BTreeMap<&Text, &(Text, OwnerRef)> =
+            unread.map(|wanted| (&wanted.1.uid, wanted)).collect();
+        by_uid.into_values().cloned().collect()
     }
 
     /// What is wrong with a budget, whether it holds a pod now or not.

@@ -30,7 +30,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use crate::api::{DrainPlan, DrainPlanStatus};
-use crate::cluster::{BudgetKey, Cluster, PodKey, Text};
+use crate::cluster::{BudgetKey, Cluster, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
 
 /// The plans of a cluster, as last observed.
@@ -79,6 +79,8 @@ pub struct Decisions {
     pub plans: Vec<Decision>,
     /// Nodes held by plans that are gone, to be given back.
     pub sweep: Vec<Action>,
+    /// Owners whose scale has to be read before their budgets can be computed, with their namespace.
+    pub scales: Vec<(Text, OwnerRef)>,
     /// When time alone changes something.
     pub wake_at: Option<Timestamp>,
 }
@@ -177,7 +179,8 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
     drain::evict(&mut round, &mut runs);
 
     let plans = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
-    Decisions { plans, sweep, wake_at: round.wake_at }
+    let scales = round.explainer.unread_scales();
+    Decisions { plans, sweep, scales, wake_at: round.wake_at }
 }
 
 /// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.

@@ -20,7 +20,7 @@ use pod::WirePod;
 use scaleless::{WireDaemonSet, WireJob};
 use workload::WireWorkload;
 
-pub use watched::{Watched, kinds};
+pub use watched::{Kind, Watched, kinds};
 
 /// The kinds that are observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -17,8 +17,8 @@ use super::{Action, Decisions, Evict, NodeChange, Plans, Settings, decide};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, names};
 use crate::budget::recompute;
 use crate::cluster::{
-    Amount, BudgetKey, Cluster, InFlight, Labels, Node, Operator, OwnerRef, Pdb, PdbStatus, Pod, PodKey,
-    PodPhase, Requirement, RestartPolicy, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
+    Amount, BudgetKey, Cluster, InFlight, Labels, Node, Operator, OwnerRef, Pdb, PdbStatus, Pod, PodPhase,
+    Requirement, RestartPolicy, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
 };
 
 const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -126,7 +126,7 @@ impl World {
             for action in &decision.actions {
                 match action {
                     Action::AddFinalizer => {
-                        plan.metadata.finalizers = Some(vec![names::FINALIZER.to_owned()])
+                        plan.metadata.finalizers = Some(vec![names::FINALIZER.to_owned()]);
                     }
                     Action::RemoveFinalizer => plan.metadata.finalizers = None,
                     _ => {}
@@ -159,7 +159,7 @@ impl World {
     }
 
     fn wait(&mut self, seconds: i64) {
-        self.now = self.now + SignedDuration::from_secs(seconds);
+        self.now += SignedDuration::from_secs(seconds);
     }
 
     fn evict(&mut self, evict: &Evict) {

@@ -114,7 +114,9 @@ fn events_are_told_once() {
         last = Some(new);
     }
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
-    told.into_iter().for_each(|reason| *counted.entry(reason).or_default() += 1);
+    for reason in told {
+        *counted.entry(reason).or_default() += 1;
+    }
     // On the plan and on the node.
     let expected = [
         ("AllBlocked", 1),

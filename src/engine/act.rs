@@ -1,0 +1,248 @@
+//! The hands: one decided action, done on the server, and what came of it.
+//!
+//! Every call is bounded by the time the lease still gives, so that no request outlives leadership. Nothing here
+//! retries: what failed is an outcome, and the next decision says what to do about it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::call::{CallError, result_of, within};
+use super::lease::Leadership;
+use super::metrics::{EvictionResult, Metrics};
+use super::scales;
+use crate::api::{DrainPlan, DrainPlanStatus, names};
+use crate::cluster::{OwnerRef, PodKey, Scale, Text, Watched, kinds};
+use crate::plan::{Evict, Notice};
+
+/// Who writes, as `managedFields` shows it.
+const FIELD_MANAGER: &str = "drainplan";
+/// How long a call may take; less when the lease ends before.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// Evictions pass admission webhooks, which may take their time.
+const EVICTION_LIMIT: Duration = Duration::from_secs(30);
+
+/// Does what was decided.
+#[derive(Clone)]
+pub struct Hands {
+    client: Client,
+    leadership: watch::Receiver<Leadership>,
+    metrics: Metrics,
+}
+
+/// What came of an action.
+pub enum Outcome {
+    /// A plan's status was written, or not.
+    Status {
+        uid: String,
+        /// The accepted evictions that the status counts.
+        counted: HashSet<(Text, Text)>,
+        /// To be published once it is written.
+        notices: Vec<Notice>,
+        result: Result<DrainPlan, CallError>,
+    },
+    /// Our finalizer was put on a plan or taken off.
+    Finalizer { uid: String, result: Result<Option<DrainPlan>, CallError> },
+    /// A node was patched.
+    Node { name: Text, result: Result<Watched<kinds::Node>, CallError> },
+    /// An eviction was answered.
+    Eviction { eviction: Evict, answer: Answer },
+    /// The scale of an owner was read.
+    Scale { owner: Text, scale: Scale },
+    /// The server has listed the pods of a node.
+    Listed {
+        node: Text,
+        since: jiff::Timestamp,
+        /// Their uids.
+        pods: Result<Vec<String>, CallError>,
+    },
+}
+
+/// What an eviction was answered.
+pub enum Answer {
+    /// 201.
+    Accepted,
+    /// Nothing was sent: the pod is gone, going, elsewhere or another one.
+    Withdrawn,
+    /// It was refused, with the server's own words.
+    Refused(Box<Status>),
+    /// No answer that says whether it was carried out.
+    Unanswered(CallError),
+}
+
+impl Hands {
+    pub fn new(client: Client, leadership: watch::Receiver<Leadership>, metrics: Metrics) -> Self {
+        Self { client, leadership, metrics }
+    }
+
+    fn limit(&self, most: Duration) -> Duration {
+        self.leadership.borrow().may_act().map_or(Duration::ZERO, |left| left.min(most))
+    }
+
+    /// Writes a plan's status, unless the plan has changed since it was read.
+    pub async fn write_status(
+        self,
+        plan: DrainPlan,
+        status: DrainPlanStatus,
+        counted: HashSet<(Text, Text)>,
+        notices: Vec<Notice>,
+    ) -> Outcome {
+        let name = plan.name_any();
+        let patch = json!({
+            "apiVersion": DrainPlan::api_version(&()),
+            "kind": DrainPlan::kind(&()),
+            "metadata": {"resourceVersion": plan.resource_version()},
+            "status": status,
+        });
+        let plans: Api<DrainPlan> = Api::all(self.client.clone());
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let result =
+            within(self.limit(CALL_LIMIT), plans.patch_status(&name, &params, &Patch::Apply(&patch))).await;
+        self.metrics.status_write(result_of(&result));
+        Outcome::Status { uid: plan.uid().unwrap_or_default(), counted, notices, result }
+    }
+
+    /// Puts our finalizer on a plan.
+    pub async fn add_finalizer(self, plan: DrainPlan) -> Outcome {
+        let mut finalizers = plan.finalizers().to_vec();
+        finalizers.push(names::FINALIZER.to_owned());
+        self.set_finalizers(plan, finalizers).await
+    }
+
+    /// Takes our finalizer off a plan, which may end its object.
+    pub async fn remove_finalizer(self, plan: DrainPlan) -> Outcome {
+        let kept =
+            plan.finalizers().iter().filter(|finalizer| *finalizer != names::FINALIZER).cloned().collect();
+        self.set_finalizers(plan, kept).await
+    }
+
+    async fn set_finalizers(self, plan: DrainPlan, finalizers: Vec<String>) -> Outcome {
+        // A merge patch with the resourceVersion: the list is replaced only if nobody has changed it meanwhile.
+        let patch =
+            json!({"metadata": {"resourceVersion": plan.resource_version(), "finalizers": finalizers}});
+        let plans: Api<DrainPlan> = Api::all(self.client.clone());
+        let (name, params) = (
+            plan.name_any(),
+            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..Default::default() },
+        );
+        let result = within(self.limit(CALL_LIMIT), plans.patch(&name, &params, &Patch::Merge(&patch))).await;
+        let result = match result {
+            Err(error) if error.code() == Some(404) => Ok(None),
+            other => other.map(Some),
+        };
+        Outcome::Finalizer { uid: plan.uid().unwrap_or_default(), result }
+    }
+
+    /// Patches a node by a JSON patch that tests its resourceVersion.
+    pub async fn patch_node(self, name: Text, patch: serde_json::Value) -> Outcome {
+        let nodes: Api<Watched<kinds::Node>> = Api::all(self.client.clone());
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let result = match serde_json::from_value(patch) {
+            Ok(patch) => {
+                within(self.limit(CALL_LIMIT), nodes.patch(&name, &params, &Patch::Json::<()>(patch))).await
+            }
+            Err(error) => Err(CallError::Kube(Box::new(kube::Error::SerdeError(error)))),
+        };
+        self.metrics.node_patch(result_of(&result));
+        Outcome::Node { name, result }
+    }
+
+    /// Lists the pods of a node from the server itself.
+    pub async fn list_pods(self, node: Text, since: jiff::Timestamp) -> Outcome {
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let listed = within(self.limit(CALL_LIMIT), pods.list_metadata(&of_node)).await;
+        let uids = listed.map(|list| list.items.into_iter().filter_map(|pod| pod.metadata.uid).collect());
+        Outcome::Listed { node, since, pods: uids }
+    }
+
+    /// Reads the scale of an owner that is not watched.
+    pub async fn read_scale(self, namespace: Text, owner: OwnerRef) -> Outcome {
+        let limit = self.limit(CALL_LIMIT);
+        let read = tokio::time::timeout(limit, scales::read(&self.client, &namespace, &owner)).await;
+        let scale = read.unwrap_or_else(|_| Scale::Unreadable(format!("no answer within {limit:?}").into()));
+        Outcome::Scale { owner: owner.uid, scale }
+    }
+
+    /// Evicts exactly the pod that was decided on.
+    pub async fn evict(self, eviction: Evict) -> Outcome {
+        let answer = self.ask(&eviction).await;
+        self.metrics.eviction(eviction_result(&answer));
+        Outcome::Eviction { eviction, answer }
+    }
+
+    async fn ask(&self, eviction: &Evict) -> Answer {
+        let PodKey { namespace, name } = &eviction.pod;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        // Looked at again right before: an eviction with a stale uid is refused and yet charges the budget.
+        match within(self.limit(CALL_LIMIT), pods.get_metadata_opt(name)).await {
+            Ok(Some(pod)) if is_still(&pod.metadata, eviction) => {}
+            Ok(_) => return Answer::Withdrawn,
+            Err(error) => return Answer::Unanswered(error),
+        }
+        let body = Eviction {
+            metadata: ObjectMeta {
+                name: Some(name.to_string()),
+                namespace: Some(namespace.to_string()),
+                ..ObjectMeta::default()
+            },
+            delete_options: Some(DeleteOptions {
+                preconditions: Some(Preconditions {
+                    uid: Some(eviction.uid.to_string()),
+                    resource_version: None,
+                }),
+                grace_period_seconds: eviction.grace_period_seconds,
+                ..DeleteOptions::default()
+            }),
+        };
+        let params = PostParams::default();
+        let limit = self.limit(EVICTION_LIMIT);
+        match within(limit, pods.create_subresource::<_, Status>("eviction", name, &params, &body)).await {
+            Ok(_) => Answer::Accepted,
+            Err(CallError::Kube(error)) => match *error {
+                kube::Error::Api(status) if status.code == 404 => Answer::Withdrawn,
+                kube::Error::Api(status) => Answer::Refused(status),
+                other => Answer::Unanswered(CallError::Kube(Box::new(other))),
+            },
+            Err(timeout @ CallError::Timeout(_)) => Answer::Unanswered(timeout),
+        }
+    }
+}
+
+/// A uid is bound to one node, so nothing but the metadata needs to be read.
+fn is_still(pod: &ObjectMeta, eviction: &Evict) -> bool {
+    pod.uid.as_deref() == Some(&*eviction.uid) && pod.deletion_timestamp.is_none()
+}
+
+/// The reasons of a refusal's causes, such as `DisruptionBudget`.
+pub fn causes(status: &Status) -> impl Iterator<Item = &str> {
+    status.details.iter().flat_map(|details| &details.causes).map(|cause| cause.reason.as_str())
+}
+
+fn eviction_result(answer: &Answer) -> EvictionResult {
+    match answer {
+        Answer::Accepted => EvictionResult::Accepted,
+        Answer::Withdrawn => EvictionResult::Gone,
+        Answer::Unanswered(CallError::Timeout(_)) => EvictionResult::Timeout,
+        Answer::Unanswered(CallError::Kube(_)) => EvictionResult::Failed,
+        Answer::Refused(status) => {
+            let by_budget = causes(status).any(|cause| cause == "DisruptionBudget");
+            match status.code {
+                _ if by_budget => EvictionResult::Refused,
+                500 if status.reason.is_empty() => EvictionResult::Refused,
+                409 => EvictionResult::Conflict,
+                429 => EvictionResult::Throttled,
+                403 | 422 => EvictionResult::Denied,
+                _ => EvictionResult::Failed,
+            }
+        }
+    }
+}

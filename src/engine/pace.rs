@@ -1,0 +1,125 @@
+//! When to try again what has failed.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What is done one at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Task {
+    /// Writing the status of the plan of that uid.
+    Status(String),
+    /// Changing the finalizers of the plan of that uid.
+    Finalizer(String),
+    /// Patching the node of that name.
+    Node(String),
+    /// Listing the pods of the node of that name.
+    List(String),
+    /// Reading the scale of the owner of that uid.
+    Scale(String),
+}
+
+/// Which tasks are under way, and which failed ones wait.
+#[derive(Default)]
+pub struct Tasks {
+    states: HashMap<Task, State>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    UnderWay { failures: u32 },
+    Waits { failures: u32, until: Instant },
+}
+
+/// The first and the longest wait after a failure.
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(15);
+
+impl Tasks {
+    /// Marks the task as under way; false when it is already, or has failed a short time ago.
+    pub fn begin(&mut self, task: Task, now: Instant) -> bool {
+        let failures = match self.states.get(&task) {
+            Some(State::UnderWay { .. }) => return false,
+            Some(State::Waits { until, .. }) if *until > now => return false,
+            Some(State::Waits { failures, .. }) => *failures,
+            None => 0,
+        };
+        self.states.insert(task, State::UnderWay { failures });
+        true
+    }
+
+    /// The task succeeded.
+    pub fn done(&mut self, task: &Task) {
+        self.states.remove(task);
+    }
+
+    /// The task failed: it may begin again after a while, which doubles each time.
+    pub fn failed(&mut self, task: Task, now: Instant) {
+        let failures = match self.states.get(&task) {
+            Some(State::UnderWay { failures } | State::Waits { failures, .. }) => failures.saturating_add(1),
+            None => 1,
+        };
+        let until = now + jittered(doubled(FIRST, failures, LONGEST));
+        self.states.insert(task, State::Waits { failures, until });
+    }
+
+    /// When the next failed task may begin again.
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        let waits = self.states.values().filter_map(|state| match state {
+            State::Waits { until, .. } if *until > now => Some(*until),
+            _ => None,
+        });
+        waits.min()
+    }
+
+    /// Drops what nobody has asked for since its wait was over.
+    pub fn forget_old(&mut self, now: Instant) {
+        self.states.retain(|_, state| match state {
+            State::UnderWay { .. } => true,
+            State::Waits { until, .. } => *until + LONGEST > now,
+        });
+    }
+}
+
+/// `first` doubled for every failure after the first, at most `longest`.
+pub fn doubled(first: Duration, failures: u32, longest: Duration) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1).min(20))).min(longest)
+}
+
+/// Up to a fifth longer, so that what failed together does not try again together.
+pub fn jittered(wait: Duration) -> Duration {
+    let random = RandomState::new().build_hasher().finish() % 200;
+    wait + wait.mul_f64(f64::from(u32::try_from(random).unwrap_or(0)) / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_under_way_once_and_waits_longer_after_each_failure() {
+        let mut tasks = Tasks::default();
+        let task = || Task::Node("node-a".to_owned());
+        let start = Instant::now();
+        assert!(tasks.begin(task(), start));
+        assert!(!tasks.begin(task(), start));
+        tasks.failed(task(), start);
+        assert!(!tasks.begin(task(), start));
+        let again = tasks.next(start).unwrap();
+        assert!(again >= start + FIRST && again <= start + FIRST * 2);
+        assert!(tasks.begin(task(), again));
+        tasks.failed(task(), again);
+        assert!(tasks.next(again).unwrap() >= again + FIRST * 2);
+        tasks.done(&task());
+        assert!(tasks.begin(task(), again));
+    }
+
+    #[test]
+    fn waits_are_bounded() {
+        assert_eq!(doubled(FIRST, 1, LONGEST), FIRST);
+        assert_eq!(doubled(FIRST, u32::MAX, LONGEST), LONGEST);
+        assert!(jittered(LONGEST) <= LONGEST.mul_f64(1.2));
+    }
+}

@@ -1,0 +1,114 @@
+//! What the loop tells dashboards: gauges over all plans, and events.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource as _, ResourceExt as _};
+
+use super::events::{self, Publisher};
+use super::metrics::{Metrics, Waiting};
+use crate::api::{DrainPlan, NodePhase, Outlook, PlanPhase, Reason, WaitingPod};
+use crate::plan::{Notice, Plans, Severity, Subject};
+
+/// Sets the gauges from what the plans' statuses say.
+pub fn gauges(metrics: &Metrics, plans: &Plans) {
+    let mut phases: BTreeMap<&'static str, i64> = BTreeMap::new();
+    let mut nodes: BTreeMap<&'static str, i64> = BTreeMap::new();
+    let mut waiting: BTreeMap<(&'static str, &'static str), (i64, Timestamp)> = BTreeMap::new();
+    for plan in &plans.readable {
+        let Some(status) = &plan.status else { continue };
+        if let Some(phase) = status.phase {
+            *phases.entry(plan_phase(phase)).or_default() += 1;
+        }
+        if let Some(counts) = &status.node_counts {
+            for (phase, count) in [
+                (NodePhase::Pending, counts.pending),
+                (NodePhase::Draining, counts.draining),
+                (NodePhase::HandedOff, counts.handed_off),
+                (NodePhase::Done, counts.done),
+                (NodePhase::Failed, counts.failed),
+                (NodePhase::Skipped, counts.skipped),
+            ] {
+                *nodes.entry(node_phase(phase)).or_default() += i64::from(count);
+            }
+        }
+        if status.finished_at.is_some() {
+            continue;
+        }
+        for pod in status.nodes.iter().flat_map(|node| &node.waiting) {
+            let entry = waiting.entry((reason(pod), outlook(pod.outlook))).or_insert((0, pod.since.0));
+            *entry = (entry.0 + 1, entry.1.min(pod.since.0));
+        }
+    }
+    metrics.set_plans(&phases.into_iter().collect::<Vec<_>>());
+    metrics.set_nodes(&nodes.into_iter().collect::<Vec<_>>());
+    let waiting = waiting.into_iter().map(|((reason, outlook), (pods, since))| Waiting {
+        reason,
+        outlook,
+        pods,
+        since,
+    });
+    metrics.set_waiting(waiting.collect());
+}
+
+/// Publishes what a written status is worth saying.
+pub fn publish(publisher: &Publisher, plan: &DrainPlan, notices: Vec<Notice>) {
+    for notice in notices {
+        let regarding = match notice.subject {
+            Subject::Plan => plan.object_ref(&()),
+            Subject::Node { name, uid } => ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(name),
+                uid: Some(uid),
+                ..ObjectReference::default()
+            },
+        };
+        tracing::info!(plan = plan.name_any(), reason = notice.reason, "{}", notice.note);
+        publisher.publish(events::Notice {
+            regarding,
+            type_: match notice.severity {
+                Severity::Normal => events::EventType::Normal,
+                Severity::Warning => events::EventType::Warning,
+            },
+            reason: notice.reason,
+            action: notice.action,
+            note: notice.note,
+        });
+    }
+}
+
+fn plan_phase(phase: PlanPhase) -> &'static str {
+    match phase {
+        PlanPhase::Pending => "Pending",
+        PlanPhase::Running => "Running",
+        PlanPhase::Suspended => "Suspended",
+        PlanPhase::Completed => "Completed",
+        PlanPhase::Failed => "Failed",
+    }
+}
+
+fn node_phase(phase: NodePhase) -> &'static str {
+    match phase {
+        NodePhase::Pending => "Pending",
+        NodePhase::Draining => "Draining",
+        NodePhase::HandedOff => "HandedOff",
+        NodePhase::Done => "Done",
+        NodePhase::Failed => "Failed",
+        NodePhase::Skipped => "Skipped",
+    }
+}
+
+fn outlook(outlook: Outlook) -> &'static str {
+    match outlook {
+        Outlook::WillClear => "WillClear",
+        Outlook::MayClear => "MayClear",
+        Outlook::NeverClears => "NeverClears",
+    }
+}
+
+/// A label takes only reasons that this version knows.
+fn reason(pod: &WaitingPod) -> &'static str {
+    Reason::parse(&pod.reason).map_or("Other", Reason::as_str)
+}

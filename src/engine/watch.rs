@@ -1,0 +1,215 @@
+//! The watches: one a kind, each pumped into the loop.
+//!
+//! A watch that fails is started again after a while; meanwhile the cluster stays as it was last seen. A relist drops
+//! what has vanished. An object that cannot be read costs itself: it is counted, logged and left out.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use kube::core::DeserializeGuard;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::metrics::{self, Metrics};
+use super::plans::{PlanStore, older};
+use crate::api::DrainPlan;
+use crate::cluster::{Change, Cluster, Effect, Kind, ObjectKind, Watched, kinds};
+
+/// How many observations may wait for the loop; the watches wait beyond that.
+const QUEUE: usize = 1024;
+
+/// One event of a watch.
+pub enum Observation {
+    /// Of an object that decisions are made from.
+    Object {
+        /// What kind.
+        kind: ObjectKind,
+        /// The object's name and resourceVersion; none at the begin and end of a list.
+        object: Option<(String, String)>,
+        /// What happened.
+        change: Box<Change>,
+    },
+    /// Of a plan.
+    Plan(Box<watcher::Event<DeserializeGuard<DrainPlan>>>),
+}
+
+/// The plans, and which of them a list under way has shown.
+#[derive(Default)]
+pub struct PlanWatch {
+    pub plans: PlanStore,
+    listing: HashSet<String>,
+    listed: bool,
+}
+
+impl PlanWatch {
+    /// Whether a first list is complete.
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    fn observe(&mut self, event: watcher::Event<DeserializeGuard<DrainPlan>>, metrics: &Metrics) {
+        match event {
+            watcher::Event::Init => self.listing.clear(),
+            watcher::Event::InitApply(plan) => {
+                self.listing.insert(plan.name_any());
+                self.apply(plan, metrics);
+            }
+            watcher::Event::InitDone => {
+                self.plans.retain(&self.listing);
+                self.listed = true;
+            }
+            watcher::Event::Apply(plan) => self.apply(plan, metrics),
+            watcher::Event::Delete(plan) => self.plans.delete(&plan.name_any(), plan.uid().as_deref()),
+        }
+    }
+
+    fn apply(&mut self, plan: DeserializeGuard<DrainPlan>, metrics: &Metrics) {
+        let (name, uid) = (plan.name_any(), plan.uid().unwrap_or_default());
+        match plan.0 {
+            Ok(plan) => self.plans.apply(plan),
+            Err(error) => {
+                tracing::warn!(
+                    plan = name,
+                    error = error.error,
+                    "cannot read the plan; what it holds stays as it is"
+                );
+                metrics.undecodable(metrics::Kind::DrainPlan);
+                self.plans.apply_unreadable(name, uid);
+            }
+        }
+    }
+}
+
+impl Observation {
+    /// A node as the server answered it to us.
+    pub fn node(node: Watched<kinds::Node>) -> Self {
+        let object = Some(named(&node));
+        Self::Object { kind: ObjectKind::Node, object, change: Box::new(Change::Applied(node.into_raw())) }
+    }
+
+    /// Takes the event in; returns what it did to an object.
+    pub fn apply(self, cluster: &mut Cluster, plans: &mut PlanWatch, metrics: &Metrics) -> Option<Effect> {
+        match self {
+            Self::Plan(event) => {
+                metrics.watch_event(metrics::Kind::DrainPlan);
+                plans.observe(*event, metrics);
+                None
+            }
+            Self::Object { kind, object, change } => {
+                metrics.watch_event(counted(kind));
+                if kind == ObjectKind::Node
+                    && matches!(*change, Change::Applied(_))
+                    && outdated(cluster, object)
+                {
+                    return None;
+                }
+                let effect = cluster.observe(*change)?;
+                if let Some(bad) = cluster.bad_objects().find(|bad| {
+                    (bad.kind, &bad.namespace, &bad.name) == (effect.kind, &effect.namespace, &effect.name)
+                }) {
+                    tracing::warn!(kind = kind.name(), namespace = %bad.namespace, name = %bad.name, why = bad.why,
+                        "cannot read the object; it is left out");
+                    metrics.undecodable(counted(kind));
+                }
+                Some(effect)
+            }
+        }
+    }
+}
+
+/// The answer to our own patch of a node comes before the watch events that led to it.
+fn outdated(cluster: &Cluster, object: Option<(String, String)>) -> bool {
+    let Some((name, version)) = object else { return false };
+    cluster.node(&name).is_some_and(|known| older(Some(&version), Some(&known.resource_version)))
+}
+
+fn named(object: &impl Resource) -> (String, String) {
+    let meta = object.meta();
+    (meta.name.clone().unwrap_or_default(), meta.resource_version.clone().unwrap_or_default())
+}
+
+/// Starts all watches. They end with the set of tasks.
+pub fn start(client: &Client, metrics: &Metrics, tasks: &mut JoinSet<()>) -> mpsc::Receiver<Observation> {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let plans: Api<DeserializeGuard<DrainPlan>> = Api::all(client.clone());
+    let events = watcher(plans, watcher::Config::default()).default_backoff().boxed();
+    let observe = |event| Observation::Plan(Box::new(event));
+    tasks.spawn(pump(events, metrics::Kind::DrainPlan, observe, sender.clone(), metrics.clone()));
+    watch::<kinds::Node>(client, &sender, metrics, tasks);
+    watch::<kinds::Namespace>(client, &sender, metrics, tasks);
+    watch::<kinds::Pod>(client, &sender, metrics, tasks);
+    watch::<kinds::PodDisruptionBudget>(client, &sender, metrics, tasks);
+    watch::<kinds::ReplicationController>(client, &sender, metrics, tasks);
+    watch::<kinds::ReplicaSet>(client, &sender, metrics, tasks);
+    watch::<kinds::Deployment>(client, &sender, metrics, tasks);
+    watch::<kinds::StatefulSet>(client, &sender, metrics, tasks);
+    watch::<kinds::DaemonSet>(client, &sender, metrics, tasks);
+    watch::<kinds::Job>(client, &sender, metrics, tasks);
+    receiver
+}
+
+fn watch<K: Kind>(
+    client: &Client,
+    sender: &mpsc::Sender<Observation>,
+    metrics: &Metrics,
+    tasks: &mut JoinSet<()>,
+) where
+    Watched<K>: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+{
+    let events =
+        watcher(Api::<Watched<K>>::all(client.clone()), watcher::Config::default()).default_backoff();
+    let observe = |event: watcher::Event<Watched<K>>| {
+        let (object, change) = match event {
+            watcher::Event::Init => (None, Change::Listing(K::KIND)),
+            watcher::Event::InitApply(object) => (Some(named(&object)), Change::Listed(object.into_raw())),
+            watcher::Event::InitDone => (None, Change::Complete(K::KIND)),
+            watcher::Event::Apply(object) => (Some(named(&object)), Change::Applied(object.into_raw())),
+            watcher::Event::Delete(object) => (Some(named(&object)), Change::Deleted(object.into_raw())),
+        };
+        Observation::Object { kind: K::KIND, object, change: Box::new(change) }
+    };
+    tasks.spawn(pump(events.boxed(), counted(K::KIND), observe, sender.clone(), metrics.clone()));
+}
+
+/// Sends the events of a watch to the loop until the loop is gone.
+async fn pump<T: Send + 'static>(
+    mut events: BoxStream<'static, watcher::Result<watcher::Event<T>>>,
+    kind: metrics::Kind,
+    observe: impl Fn(watcher::Event<T>) -> Observation + Send + 'static,
+    sender: mpsc::Sender<Observation>,
+    metrics: Metrics,
+) {
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                if sender.send(observe(event)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                metrics.watch_restart(kind);
+                tracing::warn!(kind = kind.as_str(), %error, "a watch failed and is started again");
+            }
+        }
+    }
+}
+
+fn counted(kind: ObjectKind) -> metrics::Kind {
+    match kind {
+        ObjectKind::Node => metrics::Kind::Node,
+        ObjectKind::Namespace => metrics::Kind::Namespace,
+        ObjectKind::Pod => metrics::Kind::Pod,
+        ObjectKind::PodDisruptionBudget => metrics::Kind::PodDisruptionBudget,
+        ObjectKind::ReplicationController => metrics::Kind::ReplicationController,
+        ObjectKind::ReplicaSet => metrics::Kind::ReplicaSet,
+        ObjectKind::Deployment => metrics::Kind::Deployment,
+        ObjectKind::StatefulSet => metrics::Kind::StatefulSet,
+        ObjectKind::DaemonSet => metrics::Kind::DaemonSet,
+        ObjectKind::Job => metrics::Kind::Job,
+    }
+}
