@@ -55,6 +55,9 @@ pub fn gauges(metrics: &Metrics, plans: &Plans) {
 /// Publishes what a written status is worth saying.
 pub fn publish(publisher: &Publisher, plan: &DrainPlan, notices: Vec<Notice>) {
     for notice in notices {
+        if notice.subject == Subject::Plan {
+            tracing::info!(plan = plan.name_any(), reason = notice.reason, "{}", notice.note);
+        }
         let regarding = match notice.subject {
             Subject::Plan => plan.object_ref(&()),
             Subject::Node { name, uid } => ObjectReference {
@@ -65,7 +68,6 @@ pub fn publish(publisher: &Publisher, plan: &DrainPlan, notices: Vec<Notice>) {
                 ..ObjectReference::default()
             },
         };
-        tracing::info!(plan = plan.name_any(), reason = notice.reason, "{}", notice.note);
         publisher.publish(events::Notice {
             regarding,
             type_: match notice.severity {

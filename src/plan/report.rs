@@ -264,9 +264,11 @@ fn node_counts(run: &Run<'_>) -> NodeCounts {
     }
 }
 
-/// The surveyed pods of nodes that the plan works on or will.
+/// The surveyed pods of nodes that are in progress or blocked.
 fn open_surveys<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Surveyed> {
-    let open = |name: &Text| run.memory.nodes.get(name).is_none_or(Record::in_progress);
+    let blocked = |name: &Text| matches!(run.pending.get(name), Some((NodeReason::Blocked, _)));
+    let open =
+        move |name: &Text| run.memory.nodes.get(name).map_or_else(|| blocked(name), Record::in_progress);
     run.surveys.iter().filter(move |(name, _)| open(name)).flat_map(|(_, survey)| &survey.pods)
 }
 

@@ -83,10 +83,14 @@ pub fn sentence(surveyed: &Surveyed) -> String {
     }
 }
 
-/// A pod's message with its remedy.
+/// A pod's message with its remedy, as two sentences.
 pub fn pod_message(message: &str, remedy: &str) -> String {
     let message = message.trim_end_matches('.');
-    if remedy.is_empty() { message.to_owned() } else { format!("{message}. To do: {remedy}") }
+    let mut letters = remedy.chars();
+    match letters.next() {
+        Some(first) => format!("{message}. {}{}", first.to_uppercase(), letters.as_str()),
+        None => message.to_owned(),
+    }
 }
 
 /// The text within `limit` bytes, cut between characters.
