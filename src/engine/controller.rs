@@ -65,6 +65,8 @@ pub struct Controller {
     written: HashMap<String, Instant>,
     /// When to decide next.
     decide_at: Option<Instant>,
+    /// How long the last decision took.
+    took: Duration,
 }
 
 impl Controller {
@@ -77,6 +79,7 @@ impl Controller {
             running: JoinSet::new(),
             written: HashMap::new(),
             decide_at: None,
+            took: Duration::ZERO,
         }
     }
 
@@ -109,29 +112,33 @@ impl Controller {
         }
     }
 
+    /// Decides after a few milliseconds; later where decisions take long, so that they never fill all the time.
     fn decide_soon(&mut self) {
-        let soon = Instant::now() + COALESCE;
+        let soon = Instant::now() + COALESCE.max(self.took);
         self.decide_at = Some(self.decide_at.map_or(soon, |earlier| earlier.min(soon)));
     }
 
     fn observe(&mut self, observation: Observation) {
-        self.take_in(observation);
+        let changed = self.take_in(observation);
         for kind in ObjectKind::ALL.into_iter().filter(|kind| self.cluster.is_listed(*kind)) {
             self.parts.health.done(kind.name());
         }
         if self.watched.is_listed() {
             self.parts.health.done(PLANS);
         }
-        self.decide_soon();
+        if changed {
+            self.decide_soon();
+        }
     }
 
-    fn take_in(&mut self, observation: Observation) {
+    /// Takes an observation in; false when nothing that is read has changed, as after a node's heartbeat.
+    fn take_in(&mut self, observation: Observation) -> bool {
         let effect = observation.apply(&mut self.cluster, &mut self.watched, &self.parts.metrics);
-        if let Some(effect) =
-            effect.filter(|effect| effect.changed && effect.kind == ObjectKind::PodDisruptionBudget)
-        {
+        let Some(effect) = effect else { return true };
+        if effect.changed && effect.kind == ObjectKind::PodDisruptionBudget {
             self.read_scales_again(&effect);
         }
+        effect.changed
     }
 
     /// A budget's numbers have changed: so may have the scales that were read for it.
@@ -167,7 +174,8 @@ impl Controller {
         self.tasks.forget_old(started);
         let plans = self.watched.plans.view();
         let decisions = decide(&plans, &self.cluster, now, &self.parts.settings);
-        self.parts.metrics.decision(started.elapsed());
+        self.took = started.elapsed();
+        self.parts.metrics.decision(self.took);
         report::gauges(&self.parts.metrics, &plans);
 
         for action in decisions.sweep {
