@@ -65,13 +65,17 @@ fn refuses(choice: Option<Eviction>) -> bool {
 
 /// A DaemonSet that exists owns it: it would be created again on the same node.
 fn belongs_to_node(cluster: &Cluster, pod: &Pod) -> bool {
-    pod.owner.as_ref().is_some_and(|owner| is_daemon_set(owner) && cluster.daemon_set(&owner.uid).is_some())
+    pod.owner.as_ref().is_some_and(|owner| is_daemon_set(owner) && exists(cluster, pod, owner))
 }
 
 /// The controller that would create the pod again, as far as can be known: only DaemonSets are looked up.
 fn managed_by<'p>(cluster: &Cluster, pod: &'p Pod) -> Option<&'p OwnerRef> {
     let owner = pod.owner.as_deref()?;
-    (!is_daemon_set(owner) || cluster.daemon_set(&owner.uid).is_some()).then_some(owner)
+    (!is_daemon_set(owner) || exists(cluster, pod, owner)).then_some(owner)
+}
+
+fn exists(cluster: &Cluster, pod: &Pod, daemon_set: &OwnerRef) -> bool {
+    cluster.daemon_set_exists(&pod.namespace, &daemon_set.name)
 }
 
 fn is_daemon_set(owner: &OwnerRef) -> bool {

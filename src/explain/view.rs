@@ -7,23 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::owners::{self, Owner};
 use super::{Patience, Standing};
 use crate::budget;
-use crate::cluster::{Cluster, Pdb, Pod};
+use crate::cluster::{Cluster, ContainerTrouble, Pdb, Pod};
 
 /// How long the controller and the server believe in an eviction that nothing confirms
 /// (`disruption.go: DeletionTimeout`).
 const DISRUPTED_POD_LIFE: SignedDuration = SignedDuration::from_mins(2);
-
-/// Waiting reasons of containers that are not just starting.
-const FAILING: [&str; 8] = [
-    "CrashLoopBackOff",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "RunContainerError",
-    "CreateContainerError",
-    "CreateContainerConfigError",
-];
 
 /// A budget, looked at closely.
 pub(super) struct View<'a> {
@@ -99,7 +87,7 @@ fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {
 fn just_starting(now: Timestamp, patience: &Patience, pod: &Pod) -> bool {
     let young = pod.created.is_some_and(|created| now.duration_since(created) < patience.starting);
     let failing = pod.trouble.as_ref().is_some_and(|trouble| {
-        trouble.restarts > 0 || trouble.waiting.as_ref().is_some_and(|waiting| FAILING.contains(&&**waiting))
+        trouble.restarts > 0 || trouble.waiting.as_deref().is_some_and(ContainerTrouble::is_ailment)
     });
     young && !failing
 }
