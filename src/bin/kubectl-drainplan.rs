@@ -1,6 +1,5 @@
 //! `kubectl drainplan …`.
 
-fn main() -> anyhow::Result<()> {
-    print!("{}", serde_saphyr::to_string(&drainplan::api::crd())?);
-    Ok(())
+fn main() -> std::process::ExitCode {
+    drainplan::cli::main()
 }

@@ -7,6 +7,7 @@ mod findings;
 mod misconfigured;
 mod owners;
 mod refusals;
+mod remarks;
 mod replacements;
 mod sync_failed;
 mod terminating;
@@ -165,6 +166,12 @@ impl<'a> Explainer<'a> {
             remedy: said.remedy,
         });
         Judgement { treatment, verdict, wait, spends }
+    }
+
+    /// One sentence about a pod that waits for nothing.
+    #[must_use]
+    pub fn remark(&self, pod: &Pod, judgement: &Judgement) -> String {
+        remarks::of(self.cluster, pod, judgement)
     }
 
     /// How a budget stands.

@@ -1,0 +1,91 @@
+//! What can be written on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Drains nodes for maintenance, and says what keeps pods from being evicted.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-drainplan",
+    bin_name = "kubectl drainplan",
+    version,
+    subcommand_precedence_over_arg = true,
+    after_help = "Exit status: 0 fine, 1 failed, 2 wrong usage, 3 blocked: a pod waits for more than time."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where from and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// How the answer is written.
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+    /// The kubeconfig file; without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Only this namespace.
+    #[arg(short, long, global = true, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// All namespaces.
+    #[arg(short = 'A', long, global = true, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+    /// Read objects from files instead of a cluster: YAML, JSON, or lists of either; - is the standard input.
+    #[arg(long, global = true, value_name = "FILE", num_args = 1.., conflicts_with_all = ["kubeconfig", "context"])]
+    pub from: Vec<PathBuf>,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Table,
+    Json,
+    Yaml,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Prints the CustomResourceDefinition, for kubectl apply -f -.
+    Crd,
+    /// Lists PodDisruptionBudgets: what they report, what they should, and what is wrong with them.
+    Budgets,
+    /// Says for each pod whether it could be evicted now, and if not, why, whether waiting helps, and what to change.
+    Explain(Explain),
+}
+
+/// Which pods.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = false)]
+pub struct Explain {
+    #[command(subcommand)]
+    pub which: Option<Which>,
+    /// All pods.
+    #[arg(long)]
+    pub all: bool,
+    /// Ask the server, too, with dry-run evictions: only it knows what admission and access rights say.
+    #[arg(long, global = true, conflicts_with = "from")]
+    pub verify: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Which {
+    /// The pods of a node.
+    Node {
+        /// The node's name.
+        name: String,
+    },
+    /// One pod.
+    Pod {
+        /// Namespace and name as NAMESPACE/NAME, or the name in the namespace of -n or of the context.
+        name: String,
+    },
+}

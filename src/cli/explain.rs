@@ -1,0 +1,227 @@
+//! `kubectl drainplan explain`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::args::{Explain, Global, Which};
+use super::output::Outcome;
+use super::source::{Scope, Source};
+use super::table::Table;
+use super::verify::{self, Verified};
+use crate::api::{Outlook, PodPolicy};
+use crate::cluster::{Cluster, Pod, PodKey};
+use crate::explain::{Explainer, Patience, Treatment};
+
+/// The answer; a contract with scripts.
+#[derive(Debug, Serialize)]
+struct Answer {
+    pods: Vec<PodAnswer>,
+}
+
+#[derive(Debug, Serialize)]
+struct PodAnswer {
+    namespace: String,
+    name: String,
+    node: Option<String>,
+    action: &'static str,
+    eviction: Eviction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Verified>,
+    reason: Option<&'static str>,
+    outlook: Option<Outlook>,
+    message: String,
+    remedy: String,
+}
+
+/// What the server would answer, whatever the action.
+#[derive(Debug, Serialize)]
+struct Eviction {
+    code: u16,
+    budgets: Vec<String>,
+}
+
+pub(super) async fn run(global: &Global, what: &Explain) -> anyhow::Result<Outcome> {
+    let source = Source::open(global).await?;
+    let asked = Asked::of(global, what, &source)?;
+    let mut cluster = source.read(&asked.scope()).await?;
+    let pods = asked.pods(&cluster)?;
+    let mut verified = BTreeMap::new();
+    if what.verify {
+        let Source::Live(live) = &source else {
+            anyhow::bail!("--verify needs a cluster to ask, not --from")
+        };
+        verified = verify::all(live, &pods, &mut cluster).await?;
+    }
+    let answer = answer(&cluster, &pods, verified, Timestamp::now());
+    let blocked =
+        answer.pods.iter().any(|pod| pod.outlook.is_some_and(|outlook| outlook != Outlook::WillClear));
+    let one = matches!(asked, Asked::Pod(_));
+    Outcome::of(global.output, &answer, blocked, || table(&answer, one))
+}
+
+/// Which pods are asked about.
+enum Asked {
+    All(Scope),
+    Node(String),
+    Pod(PodKey),
+}
+
+impl Asked {
+    fn of(global: &Global, what: &Explain, source: &Source) -> anyhow::Result<Self> {
+        match (&what.which, what.all) {
+            (Some(Which::Node { name }), false) => Ok(Self::Node(name.clone())),
+            (Some(Which::Pod { name }), false) => {
+                let (namespace, name) = match (name.split_once('/'), source.scope(global)) {
+                    (Some((namespace, name)), _) => (namespace.to_owned(), name),
+                    (None, Scope::One(namespace)) => (namespace, name.as_str()),
+                    (None, Scope::All) => {
+                        anyhow::bail!("write the pod as NAMESPACE/NAME, or name its namespace with -n")
+                    }
+                };
+                Ok(Self::Pod(PodKey { namespace: namespace.into(), name: name.into() }))
+            }
+            (None, true) => Ok(Self::All(global.namespace.clone().map_or(Scope::All, Scope::One))),
+            _ => anyhow::bail!("write one of: node NAME, pod NAMESPACE/NAME, --all"),
+        }
+    }
+
+    /// What must be read for it: budgets never reach beyond a namespace.
+    fn scope(&self) -> Scope {
+        match self {
+            Self::All(scope) => scope.clone(),
+            Self::Node(_) => Scope::All,
+            Self::Pod(key) => Scope::One(key.namespace.to_string()),
+        }
+    }
+
+    /// The pods, by namespace and name.
+    fn pods(&self, cluster: &Cluster) -> anyhow::Result<Vec<Arc<Pod>>> {
+        match self {
+            Self::All(scope) => {
+                let mut pods: Vec<_> =
+                    cluster.pods().filter(|pod| scope.contains(&pod.namespace)).cloned().collect();
+                pods.sort_by_key(|pod| pod.key());
+                Ok(pods)
+            }
+            Self::Node(name) => {
+                let pods: Vec<_> = cluster.pods_on(name).cloned().collect();
+                if pods.is_empty() && cluster.node(name).is_none() {
+                    anyhow::bail!("there is no node {name}; kubectl get nodes lists them");
+                }
+                Ok(pods)
+            }
+            Self::Pod(key) => {
+                let pod = cluster.pod(key).with_context(|| {
+                    format!(
+                        "there is no pod {}/{}; kubectl get pods -n {} lists them",
+                        key.namespace, key.name, key.namespace
+                    )
+                })?;
+                Ok(vec![Arc::clone(pod)])
+            }
+        }
+    }
+}
+
+fn answer(
+    cluster: &Cluster,
+    pods: &[Arc<Pod>],
+    mut verified: BTreeMap<PodKey, Verified>,
+    now: Timestamp,
+) -> Answer {
+    let (patience, policy) = (Patience::default(), PodPolicy::default());
+    let explainer = Explainer::new(cluster, now, &patience);
+    let describe = |pod: &Arc<Pod>| {
+        let judgement = explainer.judge(pod, &policy);
+        let remark = || (None, None, explainer.remark(pod, &judgement), String::new());
+        let (reason, outlook, message, remedy) = judgement.wait.as_ref().map_or_else(remark, |wait| {
+            (Some(wait.reason.as_str()), Some(wait.outlook), wait.message.clone(), wait.remedy.clone())
+        });
+        PodAnswer {
+            namespace: pod.namespace.to_string(),
+            name: pod.name.to_string(),
+            node: pod.node.as_ref().map(ToString::to_string),
+            action: match judgement.treatment {
+                Treatment::Evict => "Evict",
+                Treatment::Ignore => "Ignore",
+                Treatment::Refuse => "Refuse",
+            },
+            eviction: Eviction {
+                code: judgement.verdict.code,
+                budgets: judgement.verdict.budgets.iter().map(ToString::to_string).collect(),
+            },
+            verified: verified.remove(&pod.key()),
+            reason,
+            outlook,
+            message,
+            remedy,
+        }
+    };
+    Answer { pods: pods.iter().map(describe).collect() }
+}
+
+/// Waiting pods, the worst first and equal ones together; of the others a count, or, of one pod, what is to be said.
+fn table(answer: &Answer, one: bool) -> String {
+    let verified = answer.pods.iter().any(|pod| pod.verified.is_some());
+    let mut header = vec!["NAMESPACE", "POD", "NODE", "ACTION", "CODE"];
+    if verified {
+        header.push("VERIFIED");
+    }
+    header.extend(["BUDGETS", "REASON", "OUTLOOK"]);
+    let mut table = Table::new(&header);
+    let mut waiting: Vec<&PodAnswer> = answer.pods.iter().filter(|pod| one || pod.reason.is_some()).collect();
+    let same = |pod: &PodAnswer| (std::cmp::Reverse(pod.outlook), pod.reason, pod.message.clone());
+    waiting.sort_by_cached_key(|pod| (same(pod), pod.namespace.clone(), pod.name.clone()));
+    for group in waiting.chunk_by(|a, b| same(a) == same(b)) {
+        for pod in group {
+            table.row(row(pod, verified));
+        }
+        if let Some(pod) = group.first() {
+            table.sentence(&pod.message);
+            if !pod.remedy.is_empty() {
+                table.remedy(&pod.remedy);
+            }
+        }
+    }
+    if one {
+        return table.render();
+    }
+    let ignored = answer.pods.iter().filter(|pod| pod.action == "Ignore").count();
+    let free = answer.pods.len() - waiting.len() - ignored;
+    let rows = table.render();
+    let gap = if rows.is_empty() {
+        ""
+    } else {
+        "
+"
+    };
+    format!(
+        "{rows}{gap}{} wait, {free} would be evicted now, {ignored} are left alone (of DaemonSets, static, or \
+         finished).
+",
+        waiting.len()
+    )
+}
+
+fn row(pod: &PodAnswer, verified: bool) -> Vec<String> {
+    let or_dash = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned();
+    let mut cells = vec![
+        pod.namespace.clone(),
+        pod.name.clone(),
+        or_dash(pod.node.as_deref()),
+        pod.action.to_owned(),
+        pod.eviction.code.to_string(),
+    ];
+    if verified {
+        cells
+            .push(pod.verified.as_ref().map_or_else(|| "-".to_owned(), |verified| verified.code.to_string()));
+    }
+    cells.push(or_dash(Some(&pod.eviction.budgets.join(","))));
+    cells.push(or_dash(pod.reason));
+    cells.push(pod.outlook.map_or_else(|| "-".to_owned(), |outlook| format!("{outlook:?}")));
+    cells
+}

@@ -1,0 +1,166 @@
+//! Reads a cluster once, from the API server.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures::future::try_join_all;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use kube::api::ListParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::{Api, Client, Config};
+
+use super::args::Global;
+use super::source::Scope;
+use crate::budget;
+use crate::cluster::{Change, Cluster, Kind, ObjectKind, Raw, Watched, kinds};
+use crate::engine::scales;
+
+/// How many objects are asked for at once.
+const PAGE: u32 = 500;
+/// How many scales are asked for at once.
+const PARALLEL: usize = 8;
+/// How long the server may stay silent.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// An API server.
+pub(super) struct Live {
+    client: Client,
+    /// Sends each request once: a refused eviction must not be repeated.
+    once: Client,
+    namespace: String,
+}
+
+impl Live {
+    pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
+        let mut config = config(global).await?;
+        config.read_timeout = Some(SILENCE);
+        config.reset_reader_on_write = true;
+        let namespace = config.default_namespace.clone();
+        let mut once = config.clone();
+        once.default_retry = false;
+        let client = |config| {
+            Client::try_from(config).context("cannot set up the connection that the kubeconfig describes")
+        };
+        Ok(Self { client: client(config)?, once: client(once)?, namespace })
+    }
+
+    pub(super) fn default_namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// A client that never repeats a request by itself.
+    pub(super) fn once(&self) -> Client {
+        self.once.clone()
+    }
+
+    /// Everything that decides about evictions in the scope.
+    pub(super) async fn read(&self, scope: &Scope) -> anyhow::Result<Cluster> {
+        let lists = try_join_all([
+            self.shared::<kinds::Node>(scope).boxed(),
+            self.shared::<kinds::Namespace>(scope).boxed(),
+            self.list::<kinds::Pod>(scope).boxed(),
+            self.list::<kinds::PodDisruptionBudget>(scope).boxed(),
+            self.list::<kinds::ReplicationController>(scope).boxed(),
+            self.list::<kinds::ReplicaSet>(scope).boxed(),
+            self.list::<kinds::Deployment>(scope).boxed(),
+            self.list::<kinds::StatefulSet>(scope).boxed(),
+            self.list::<kinds::DaemonSet>(scope).boxed(),
+            self.list::<kinds::Job>(scope).boxed(),
+        ]);
+        let mut cluster = Cluster::new();
+        for raw in lists.await?.into_iter().flatten() {
+            cluster.observe(Change::Applied(raw));
+        }
+        for kind in ObjectKind::ALL {
+            cluster.observe(Change::Complete(kind));
+        }
+        for bad in cluster.bad_objects() {
+            eprintln!("warning: {} {}/{} is left out: {}", bad.kind.name(), bad.namespace, bad.name, bad.why);
+        }
+        self.read_scales(&mut cluster).await;
+        Ok(cluster)
+    }
+
+    async fn read_scales(&self, cluster: &mut Cluster) {
+        let namespaces: BTreeSet<_> = cluster.budgets().map(|budget| budget.namespace.clone()).collect();
+        let wanted: Vec<_> =
+            namespaces.iter().flat_map(|namespace| budget::scales_wanted(cluster, namespace)).collect();
+        let read = stream::iter(wanted).map(|(namespace, owner)| async move {
+            let scale = scales::read(&self.client, &namespace, &owner).await;
+            (owner.uid, scale)
+        });
+        let read: Vec<_> = read.buffer_unordered(PARALLEL).collect().await;
+        for (uid, scale) in read {
+            cluster.record_scale(uid, scale);
+        }
+    }
+
+    /// Namespaced objects.
+    async fn list<K: Kind<Scope = NamespaceResourceScope>>(&self, scope: &Scope) -> anyhow::Result<Vec<Raw>> {
+        let api: Api<Watched<K>> = match scope {
+            Scope::All => Api::all(self.client.clone()),
+            Scope::One(namespace) => Api::namespaced(self.client.clone(), namespace),
+        };
+        pages(api, K::KIND).await
+    }
+
+    /// Objects without a namespace. Whoever may read one namespace only gets along without them.
+    async fn shared<K: Kind<Scope = ClusterResourceScope>>(&self, scope: &Scope) -> anyhow::Result<Vec<Raw>> {
+        match pages(Api::<Watched<K>>::all(self.client.clone()), K::KIND).await {
+            Err(error) if *scope != Scope::All && is_forbidden(&error) => {
+                eprintln!("warning: {error:#}; the answer does without");
+                Ok(Vec::new())
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    let answer = error.downcast_ref::<kube::Error>();
+    matches!(answer, Some(kube::Error::Api(status)) if status.is_forbidden())
+}
+
+async fn pages<K: Kind>(api: Api<Watched<K>>, kind: ObjectKind) -> anyhow::Result<Vec<Raw>>
+where
+    Watched<K>: kube::Resource<DynamicType = ()>,
+{
+    let mut objects = Vec::new();
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = match api.list(&params).await {
+            // The list has grown too old between two pages: once more, in one piece.
+            Err(kube::Error::Api(status)) if status.code == 410 && params.limit.is_some() => {
+                objects.clear();
+                params = ListParams::default();
+                continue;
+            }
+            page => page.with_context(|| format!("cannot list {}", kind.plural()))?,
+        };
+        objects.extend(page.items.into_iter().map(Watched::into_raw));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(objects),
+        }
+    }
+}
+
+/// The configuration that the options name.
+async fn config(global: &Global) -> anyhow::Result<Config> {
+    let options = KubeConfigOptions { context: global.context.clone(), ..KubeConfigOptions::default() };
+    if let Some(path) = &global.kubeconfig {
+        let read = Kubeconfig::read_from(path)
+            .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+        return Config::from_custom_kubeconfig(read, &options)
+            .await
+            .with_context(|| format!("cannot use the kubeconfig {}", path.display()));
+    }
+    if global.context.is_some() {
+        return Config::from_kubeconfig(&options).await.context("cannot use that context of the kubeconfig");
+    }
+    Config::infer()
+        .await
+        .context("no cluster to ask: name one with --kubeconfig, or read objects with --from")
+}

@@ -1,0 +1,130 @@
+//! Aligned columns, with sentences under the rows they belong to.
+
+/// The width sentences are wrapped to, unless `COLUMNS` says otherwise.
+const WIDTH: usize = 120;
+const NARROWEST: usize = 60;
+
+/// Rows of cells, and sentences between them.
+pub(super) struct Table {
+    header: Vec<&'static str>,
+    lines: Vec<Line>,
+    width: usize,
+}
+
+enum Line {
+    Row(Vec<String>),
+    Sentence { mark: &'static str, text: String },
+    Blank,
+}
+
+impl Table {
+    pub(super) fn new(header: &[&'static str]) -> Self {
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        Self::with_width(header, columns.unwrap_or(WIDTH))
+    }
+    fn with_width(header: &[&'static str], width: usize) -> Self {
+        Self { header: header.to_vec(), lines: Vec::new(), width: width.max(NARROWEST) }
+    }
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.lines.push(Line::Row(cells));
+    }
+    /// A sentence about the rows above it.
+    pub(super) fn sentence(&mut self, text: &str) {
+        self.lines.push(Line::Sentence { mark: "  ", text: text.to_owned() });
+    }
+    /// What to do about them.
+    pub(super) fn remedy(&mut self, text: &str) {
+        self.lines.push(Line::Sentence { mark: "→ ", text: text.to_owned() });
+    }
+    pub(super) fn blank(&mut self) {
+        self.lines.push(Line::Blank);
+    }
+    /// The header is left out when there are no rows.
+    pub(super) fn render(&self) -> String {
+        let rows: Vec<&Vec<String>> = self
+            .lines
+            .iter()
+            .filter_map(|line| match line {
+                Line::Row(cells) => Some(cells),
+                _ => None,
+            })
+            .collect();
+        let widths: Vec<usize> = self
+            .header
+            .iter()
+            .enumerate()
+            .map(|(at, name)| {
+                let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+                cells.chain([name.chars().count()]).max().unwrap_or_default()
+            })
+            .collect();
+        let mut text = String::new();
+        if !rows.is_empty() {
+            text += &aligned(self.header.iter().copied(), &widths);
+        }
+        for line in &self.lines {
+            match line {
+                Line::Row(cells) => text += &aligned(cells.iter().map(String::as_str), &widths),
+                Line::Sentence { mark, text: sentence } => text += &wrapped(sentence, mark, self.width),
+                Line::Blank => text.push('\n'),
+            }
+        }
+        text
+    }
+}
+
+/// Cells three spaces apart, as kubectl writes them.
+fn aligned<'c>(cells: impl Iterator<Item = &'c str>, widths: &[usize]) -> String {
+    let padded: Vec<String> = cells.zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+    format!("{}\n", padded.join("   ").trim_end())
+}
+
+/// A sentence, indented; lines after the first are indented further.
+fn wrapped(sentence: &str, mark: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in sentence.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("    {word}")),
+            None => lines.push(format!("  {mark}{word}")),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_sentences_wrapped() {
+        let mut table = Table::with_width(&["NAMESPACE", "POD"], 60);
+        table.row(vec!["shop".into(), "wéb-0".into()]);
+        table.row(vec!["a-longer-namespace".into(), "x".into()]);
+        table.sentence("Budget shop/web allows 0 evictions now: expected 3, healthy 2, desired 2.");
+        table.remedy("repair web-2");
+        table.blank();
+        table.sentence("Done.");
+        let expected = "\
+NAMESPACE            POD
+shop                 wéb-0
+a-longer-namespace   x
+    Budget shop/web allows 0 evictions now: expected 3,
+    healthy 2, desired 2.
+  → repair web-2
+
+    Done.
+";
+        assert_eq!(table.render(), expected);
+        assert_eq!(Table::with_width(&["A"], 60).render(), "");
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_stands_alone() {
+        let long = "x".repeat(80);
+        assert_eq!(wrapped(&format!("a {long} b"), "  ", 60), format!("    a\n    {long}\n    b\n"));
+    }
+}
