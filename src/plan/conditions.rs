@@ -98,19 +98,23 @@ fn name_pod(pod: &WaitingPod) -> String {
 
 impl Stall {
     /// All reasons.
-    pub const REASONS: [&str; 3] = ["InvalidSpec", "NoNodes", "AllBlocked"];
+    pub const REASONS: [&str; 4] = ["InvalidSpec", "NoNodes", "TooManyNodes", "AllBlocked"];
 
     fn reason(&self) -> &'static str {
         match self {
             Self::InvalidSpec(_) => "InvalidSpec",
             Self::NoNodes(_) => "NoNodes",
+            Self::TooManyNodes(_) => "TooManyNodes",
             Self::AllBlocked(_) => "AllBlocked",
         }
     }
 
     fn message(&self) -> &str {
         match self {
-            Self::InvalidSpec(message) | Self::NoNodes(message) | Self::AllBlocked(message) => message,
+            Self::InvalidSpec(message)
+            | Self::NoNodes(message)
+            | Self::TooManyNodes(message)
+            | Self::AllBlocked(message) => message,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! last is in the plans' status ([`memory`]) and on the nodes ([`ownership`]). A decision's status is written before
 //! its actions are done, so "node n is Draining since t" is known to the next leader before n is touched.
 
+mod bounds;
 mod conditions;
 mod drain;
 mod memory;

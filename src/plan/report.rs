@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::memory::Record;
 use super::run::{Run, Stall};
 use super::survey::{Survey, Surveyed};
-use super::{Round, conditions, words};
+use super::{Round, bounds, conditions, words};
 use crate::api::{
     BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeReason, NodeStatus, PlanPhase,
     PodCounts, Reason, WaitingPod,
@@ -22,8 +22,6 @@ use crate::cluster::{BudgetKey, Text};
 /// Waiting pods listed of one node, and of one plan.
 const WAITING_OF_NODE: usize = 20;
 const WAITING_OF_PLAN: usize = 400;
-/// Nodes listed that are not in progress.
-const OTHER_NODES: usize = 100;
 /// The longest message of a pod or node, in bytes.
 const MESSAGE: usize = 1024;
 
@@ -99,7 +97,7 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
     let counts = status.node_counts.clone().unwrap_or_default();
     status.progress = Some(format!("{}/{}", counts.done, counts.total));
     status.blocked_on = blocked_on(&status.budgets);
-    cut(&mut status);
+    bounds::keep(&mut status);
     status.conditions = conditions::of(run, &status, &old.conditions, round.now);
     status
 }
@@ -242,7 +240,9 @@ fn waiting_pod(surveyed: &Surveyed, now: Timestamp, before: &Before<'_>) -> Opti
 fn phase(run: &Run<'_>) -> PlanPhase {
     match (run.memory.finished, &run.stalled) {
         (Some((_, phase)), _) => phase,
-        (None, Some(Stall::InvalidSpec(_) | Stall::NoNodes(_))) => PlanPhase::Pending,
+        (None, Some(Stall::InvalidSpec(_) | Stall::NoNodes(_) | Stall::TooManyNodes(_))) => {
+            PlanPhase::Pending
+        }
         _ if run.plan.spec.suspend => PlanPhase::Suspended,
         _ => PlanPhase::Running,
     }
@@ -335,29 +335,6 @@ fn blocked_on(budgets: &[BudgetStatus]) -> Option<String> {
         0 => name,
         more => format!("{name} +{more}"),
     })
-}
-
-/// Keeps the report within bounds: what is left out of `nodes` stays as a name, so that nothing is forgotten.
-fn cut(status: &mut DrainPlanStatus) {
-    let rank = |node: &NodeStatus| match node.phase {
-        NodePhase::Draining | NodePhase::HandedOff => 0,
-        NodePhase::Failed => 1,
-        NodePhase::Pending => 2,
-        NodePhase::Skipped => 3,
-        NodePhase::Done => 4,
-    };
-    let in_progress = status.nodes.iter().filter(|node| rank(node) == 0).count();
-    status.nodes.sort_by_key(|node| (rank(node), node.name.clone()));
-    let keep = (in_progress + OTHER_NODES).min(status.nodes.len());
-    for node in status.nodes.split_off(keep) {
-        match node.phase {
-            NodePhase::Done => status.more_done.push(node.name),
-            NodePhase::Failed => status.more_failed.push(node.name),
-            NodePhase::Skipped => status.more_skipped.push(node.name),
-            NodePhase::Pending | NodePhase::Draining | NodePhase::HandedOff => {}
-        }
-    }
-    status.budgets.truncate(WAITING_OF_PLAN);
 }
 
 /// A count as the API writes it.

@@ -18,6 +18,9 @@ use crate::cluster::{Node, Text};
 const FOREIGN_TAINTS: [&str; 3] =
     ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"];
 
+/// More nodes than that do not fit a plan's status.
+const MOST_NODES: usize = 5000;
+
 /// One plan in one decision.
 pub struct Run<'a> {
     pub plan: &'a DrainPlan,
@@ -44,6 +47,8 @@ pub enum Stall {
     InvalidSpec(String),
     /// It selects no node.
     NoNodes(String),
+    /// It selects more nodes than a status can remember.
+    TooManyNodes(String),
     /// Nothing is in progress and pods that never clear are on every node that is left.
     AllBlocked(String),
 }
@@ -82,6 +87,10 @@ impl<'a> Run<'a> {
             // The schema asks for it; a plan written past the schema must still not be guessed at.
             let message = "handOff.then is missing: write KeepCordoned or Uncordon".to_owned();
             self.stalled = Some(Stall::InvalidSpec(message));
+        }
+        let selected = self.memory.nodes.len() + self.not_taken().len();
+        if selected > MOST_NODES {
+            self.stalled.get_or_insert(Stall::TooManyNodes(words::too_many_nodes(selected, MOST_NODES)));
         }
         if self.selection.nodes.is_empty() && self.memory.nodes.is_empty() {
             self.stalled.get_or_insert(Stall::NoNodes(words::no_nodes(&self.plan.spec.nodes)));

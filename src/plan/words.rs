@@ -39,6 +39,11 @@ pub fn no_nodes(nodes: &Nodes) -> String {
     }
 }
 
+/// Why a plan with too many nodes does nothing.
+pub fn too_many_nodes(selected: usize, most: usize) -> String {
+    format!("the plan has {selected} nodes and can take {most}: write several plans, each for a part of them")
+}
+
 /// Why a node that could be started is not.
 pub fn awaiting_slot() -> String {
     "one node is drained at a time; this one has not had its turn".to_owned()
@@ -99,7 +104,10 @@ pub fn bounded(text: String, limit: usize) -> String {
     if text.len() <= limit {
         return text;
     }
-    let mut end = limit.saturating_sub(MARK.len());
+    if limit < MARK.len() {
+        return String::new();
+    }
+    let mut end = limit - MARK.len();
     while !text.is_char_boundary(end) {
         end -= 1;
     }

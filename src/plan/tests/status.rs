@@ -79,6 +79,60 @@ fn the_report_of_a_large_plan_stays_within_bounds_and_forgets_no_node() {
 }
 
 #[test]
+fn a_report_that_is_too_long_is_cut_and_the_memory_is_not() {
+    let pod = |number: usize| crate::api::WaitingPod {
+        namespace: "n".repeat(63),
+        pod: format!("{number}-{}", "p".repeat(200)),
+        budgets: vec!["b".repeat(253)],
+        reason: "BudgetExhausted".to_owned(),
+        outlook: crate::api::Outlook::WillClear,
+        message: "\u{e9}".repeat(500),
+        since: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(START),
+    };
+    let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    let mut status = world.status("p").clone();
+    let one = status.nodes[0].clone();
+    status.nodes.clear();
+    for number in 0..300 {
+        let mut node = one.clone();
+        node.name = format!("node-{number}");
+        node.message = Some("m".repeat(1000));
+        node.waiting = (0..20).map(pod).collect();
+        if number >= 100 {
+            node.phase = NodePhase::Done;
+        }
+        status.nodes.push(node);
+    }
+    super::super::bounds::keep(&mut status);
+    let size = serde_json::to_string(&status).unwrap().len();
+    assert!(size < 512 * 1024, "{size} bytes");
+    assert_eq!(status.nodes.iter().filter(|node| node.phase == NodePhase::Draining).count(), 100);
+    assert_eq!(status.nodes.len() + status.more_done.len(), 300);
+    assert!(
+        status
+            .nodes
+            .iter()
+            .all(|node| node.waiting.len() + usize::try_from(node.more_waiting).unwrap() == 20)
+    );
+}
+
+#[test]
+fn too_many_nodes_are_refused_as_a_whole() {
+    let mut world = World::new()
+        .plan("p", &over(&[], &json!({"nodes": {"selector": {"matchLabels": {"pool": "workers"}}}})));
+    for number in 0..5001 {
+        world.set_node(&format!("node-{number}"), |_| {});
+    }
+    world.run(None);
+    assert_eq!(world.phase("p"), PlanPhase::Pending);
+    assert!(world.status("p").conditions.iter().any(|c| c.type_ == "Stalled" && c.reason == "TooManyNodes"));
+    assert!(world.changes.is_empty());
+}
+
+#[test]
 fn conditions_follow_the_rules_of_kstatus() {
     let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &json!({})));
     world.step();
