@@ -7,6 +7,9 @@
 //!
 //! Every write is a replace with the resourceVersion that was read, so two replicas never both succeed. The client
 //! must not retry by itself: a renewal that is sent late says nothing about when it was asked for.
+//!
+//! What no lease can prevent: a machine that is frozen between the look at the clock and the send. So every write also
+//! carries what it was decided on, a pod's uid or an object's resourceVersion.
 
 use std::hash::{BuildHasher, Hasher};
 use std::pin::pin;

@@ -242,9 +242,14 @@ impl Metrics {
     pub fn lease_write(&self, result: WriteResult) {
         count(&self.lease_writes, "result", result.as_str());
     }
-    /// This replica may act, or may not.
+    /// This replica may act, or may not. What it knew of plans ends with that: another replica reports on them then.
     pub fn leading(&self, leading: bool) {
         self.leader.set(i64::from(leading));
+        if !leading {
+            self.set_plans(&[]);
+            self.set_nodes(&[]);
+            self.set_waiting(Vec::new());
+        }
         let was_leading = self.was_leader.swap(leading, Ordering::Relaxed);
         if leading && !was_leading {
             self.leader_transitions.inc();
@@ -399,6 +404,26 @@ mod tests {
         let text = metrics.encode().unwrap();
         assert_eq!(sample(&text, "drainplan_leader_transitions_total"), Some(2.0));
         assert_eq!(sample(&text, "drainplan_leader"), Some(1.0));
+    }
+
+    #[test]
+    fn only_the_leader_reports_on_plans() {
+        let metrics = Metrics::new();
+        metrics.leading(true);
+        metrics.set_plans(&[("Running", 2)]);
+        metrics.set_nodes(&[("Draining", 2)]);
+        let since = Timestamp::now();
+        metrics.set_waiting(vec![Waiting {
+            reason: "BudgetExhausted",
+            outlook: "WillClear",
+            pods: 4,
+            since,
+        }]);
+        metrics.leading(false);
+        let text = metrics.encode().unwrap();
+        assert_eq!(sample(&text, "drainplan_plans{phase=\"Running\"}"), Some(0.0));
+        assert_eq!(sample(&text, "drainplan_nodes{phase=\"Draining\"}"), Some(0.0));
+        assert!(!text.contains("BudgetExhausted"));
     }
 
     #[test]
