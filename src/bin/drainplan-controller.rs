@@ -1,5 +1,6 @@
 //! The controller: watches plans and drains their nodes.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Drains nodes as DrainPlans ask, and says what every pod waits on.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "drainplan-controller", version)]
 struct Arguments {
     /// The kubeconfig to use. Without it: $KUBECONFIG, ~/.kube/config, or the pod's service account.
     #[arg(long, value_name = "FILE")]
@@ -83,7 +84,10 @@ fn host_name() -> String {
 fn start_log(arguments: &Arguments) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&arguments.log)
         .with_context(|| format!("{:?} is no log filter; write for example info", arguments.log))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     match arguments.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
