@@ -70,7 +70,7 @@ pub enum Outcome {
 pub enum Answer {
     /// 201.
     Accepted,
-    /// Nothing was sent: the pod is gone, going, elsewhere or another one.
+    /// Nothing was sent: the pod is gone, going, elsewhere or another one, or this replica may not act any more.
     Withdrawn,
     /// It was refused, with the server's own words.
     Refused(Box<Status>),
@@ -185,7 +185,7 @@ impl Hands {
         // Looked at again right before: an eviction with a stale uid is refused and yet charges the budget.
         match within(self.limit(CALL_LIMIT), pods.get_metadata_opt(name)).await {
             Ok(Some(pod)) if is_still(&pod.metadata, eviction) => {}
-            Ok(_) => return Answer::Withdrawn,
+            Ok(_) | Err(CallError::NotSent) => return Answer::Withdrawn,
             Err(error) => return Answer::Unanswered(error),
         }
         let body = Eviction {
@@ -212,6 +212,7 @@ impl Hands {
                 kube::Error::Api(status) => Answer::Refused(status),
                 other => Answer::Unanswered(CallError::Kube(Box::new(other))),
             },
+            Err(CallError::NotSent) => Answer::Withdrawn,
             Err(timeout @ CallError::Timeout(_)) => Answer::Unanswered(timeout),
         }
     }
@@ -232,7 +233,7 @@ fn eviction_result(answer: &Answer) -> EvictionResult {
         Answer::Accepted => EvictionResult::Accepted,
         Answer::Withdrawn => EvictionResult::Gone,
         Answer::Unanswered(CallError::Timeout(_)) => EvictionResult::Timeout,
-        Answer::Unanswered(CallError::Kube(_)) => EvictionResult::Failed,
+        Answer::Unanswered(_) => EvictionResult::Failed,
         Answer::Refused(status) => {
             let by_budget = causes(status).any(|cause| cause == "DisruptionBudget");
             match status.code {

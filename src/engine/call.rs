@@ -10,15 +10,21 @@ pub enum CallError {
     /// It may have been carried out all the same.
     #[error("the API server did not answer within {0:?}")]
     Timeout(Duration),
+    #[error("it was not sent: this replica may not act any more")]
+    NotSent,
     #[error("{}", words(.0))]
     Kube(#[source] Box<kube::Error>),
 }
 
-/// Runs a request and gives up on its answer after `limit`.
+/// Runs a request and gives up on its answer after `limit`. Without any time it is not sent: that is how a replica
+/// which no longer leads is kept from acting.
 pub async fn within<T>(
     limit: Duration,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, CallError> {
+    if limit.is_zero() {
+        return Err(CallError::NotSent);
+    }
     match tokio::time::timeout(limit, request).await {
         Ok(answer) => answer.map_err(|error| CallError::Kube(Box::new(error))),
         Err(_) => Err(CallError::Timeout(limit)),
@@ -34,7 +40,7 @@ impl CallError {
                 kube::Error::Api(status) => Some(status.code),
                 _ => None,
             },
-            Self::Timeout(_) => None,
+            Self::Timeout(_) | Self::NotSent => None,
         }
     }
     /// As a write is counted.
@@ -43,7 +49,7 @@ impl CallError {
         match self {
             Self::Timeout(_) => WriteResult::Timeout,
             Self::Kube(_) if self.code() == Some(409) => WriteResult::Conflict,
-            Self::Kube(_) => WriteResult::Failed,
+            Self::Kube(_) | Self::NotSent => WriteResult::Failed,
         }
     }
 }
@@ -110,5 +116,14 @@ mod tests {
         let error = within(LIMIT, Api::<Node>::all(client).get("a")).await.unwrap_err();
         assert_eq!(error.to_string(), "the API server did not answer within 30s");
         assert_eq!((error.code(), error.result()), (None, WriteResult::Timeout));
+    }
+
+    #[tokio::test]
+    async fn without_time_nothing_is_sent() {
+        let api = FakeApi::default();
+        let error = within(Duration::ZERO, Api::<Node>::all(api.client().0).get("a")).await.unwrap_err();
+        assert!(matches!(error, CallError::NotSent), "{error}");
+        tokio::task::yield_now().await;
+        assert_eq!(api.take_log(), Vec::<String>::new());
     }
 }

@@ -73,7 +73,7 @@ label_values! {
         Throttled = "throttled",
         /// 409: the pod is another one by now, or its budget changed too often.
         Conflict = "conflict",
-        /// 404: the pod was gone.
+        /// 404, or not sent: the pod, or the right to act, was gone.
         Gone = "gone",
         /// Any other answer, or none because the connection failed.
         Failed = "failed",
