@@ -45,6 +45,18 @@ pub fn recompute(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Computed {
 }
 
 impl Computed {
+    /// The reason of the DisruptionAllowed condition that goes with the numbers
+    /// (`component-helpers: UpdateDisruptionAllowedCondition`).
+    #[must_use]
+    pub fn condition_reason(&self) -> &'static str {
+        if self.sync_error.is_some() {
+            "SyncFailed"
+        } else if self.numbers.disruptions_allowed > 0 {
+            "SufficientPods"
+        } else {
+            "InsufficientPods"
+        }
+    }
     /// `failSafe`: only the allowance is changed.
     fn failed(budget: &Pdb, message: String) -> Self {
         let numbers = Numbers { disruptions_allowed: 0, ..Numbers::reported(budget) };

@@ -64,7 +64,9 @@ pub struct PdbStatus {
     pub disrupted_pods: BTreeMap<Text, Timestamp>,
     /// The message of `DisruptionAllowed` when its reason is `SyncFailed`.
     pub sync_failed: Option<Text>,
-    /// There is a `DisruptionAllowed` condition at all.
+    /// The reason of DisruptionAllowed: SufficientPods, InsufficientPods or SyncFailed; empty without the condition.
+    pub reason: Text,
+    /// There is a DisruptionAllowed condition at all.
     pub has_condition: bool,
 }
 

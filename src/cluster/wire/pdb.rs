@@ -113,13 +113,13 @@ impl WirePdb {
             min_available,
             max_unavailable,
             unhealthy_policy: policy(&spec.unhealthy_pod_eviction_policy),
-            status: status.read(),
+            status: status.read(interner),
         }
     }
 }
 
 impl Status {
-    fn read(self) -> PdbStatus {
+    fn read(self, interner: &mut Interner) -> PdbStatus {
         let allowed = condition(&self.conditions, "DisruptionAllowed");
         // As the server looks for it (`eviction.go: checkAndDecrement`).
         let failed = allowed.filter(|found| {
@@ -132,6 +132,7 @@ impl Status {
             desired_healthy: self.desired_healthy,
             disruptions_allowed: self.disruptions_allowed,
             sync_failed: failed.map(|found| found.message.as_str().into()),
+            reason: allowed.map(|found| interner.text(&found.reason)).unwrap_or_default(),
             has_condition: allowed.is_some(),
             disrupted_pods: self
                 .disrupted_pods
