@@ -21,7 +21,7 @@ async fn ask(client: &Client, namespace: &str, owner: &OwnerRef) -> Result<Scale
     let (resource, capabilities) = match discovery::pinned_kind(client, &version.with_kind(&owner.kind)).await
     {
         Ok(found) => found,
-        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(no_kind()),
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(no_kind()),
         Err(kube::Error::Discovery(_)) => return Ok(no_kind()),
         Err(error) => return Err(error),
     };
@@ -31,7 +31,7 @@ async fn ask(client: &Client, namespace: &str, owner: &OwnerRef) -> Result<Scale
             uid: Text::from(scale.metadata.uid.as_deref().unwrap_or_default()),
             replicas: replicas(&scale.data),
         }),
-        Err(kube::Error::Api(status)) if status.is_not_found() => {
+        Err(kube::Error::Api(status)) if status.code == 404 => {
             let scales = capabilities
                 .subresources
                 .iter()
