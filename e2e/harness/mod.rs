@@ -1,0 +1,26 @@
+//! A real control plane, a controller beside it, and eyes on what both of them do.
+//!
+//! Nothing here waits for a time to pass: conditions are awaited on watches, with a deadline that tells what was seen
+//! last. What the server did is read from its audit log.
+
+mod audit;
+mod bed;
+mod controller;
+mod dump;
+mod installation;
+mod objects;
+mod plan;
+mod record;
+mod testbed;
+
+pub use audit::{Audit, Request};
+pub use bed::Bed;
+pub use controller::Controller;
+pub use dump::dump;
+pub use installation::Installation;
+pub use objects::{
+    Template, allowed, cordoned, holder, is_ready, node_of, owned_by, ready_pods, terminating, uid,
+};
+pub use plan::PlanRun;
+pub use record::{Record, Recorder, Sight};
+pub use testbed::Testbed;

@@ -1,0 +1,112 @@
+//! Objects of the cases, and what is read off them.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::ResourceExt as _;
+use serde_json::{Map, Value, json};
+
+/// The pod template of a workload.
+#[derive(Clone)]
+pub struct Template {
+    annotations: Map<String, Value>,
+    finalizers: Vec<String>,
+    volumes: Vec<Value>,
+    tolerations: Vec<Value>,
+    node_name: Option<String>,
+    affinity: Option<Value>,
+    restart_policy: &'static str,
+}
+
+impl Template {
+    pub fn new() -> Self {
+        Self {
+            annotations: Map::new(),
+            finalizers: Vec::new(),
+            volumes: Vec::new(),
+            tolerations: Vec::new(),
+            node_name: None,
+            affinity: None,
+            restart_policy: "Always",
+        }
+    }
+
+    /// What the simulated kubelet does with the pods, such as `ready-after: 3s`.
+    #[must_use]
+    pub fn sim(mut self, hint: &str, value: &str) -> Self {
+        self.annotations.insert(format!("sim.drainplan.dev/{hint}"), json!(value));
+        self
+    }
+
+    /// As JSON, with the labels that a workload selects by, on nodes with these labels.
+    pub fn json(&self, labels: &Value, node_labels: &Value) -> Value {
+        let mut spec = json!({
+            "nodeSelector": node_labels,
+            "restartPolicy": self.restart_policy,
+            "terminationGracePeriodSeconds": 5,
+            "automountServiceAccountToken": false,
+            "volumes": self.volumes,
+            "tolerations": self.tolerations,
+            "containers": [{"name": "main", "image": "registry.example/main:1"}],
+        });
+        if let (Some(spec), Some(node)) = (spec.as_object_mut(), &self.node_name) {
+            spec.insert("nodeName".to_owned(), json!(node));
+        }
+        if let (Some(spec), Some(affinity)) = (spec.as_object_mut(), &self.affinity) {
+            spec.insert("affinity".to_owned(), affinity.clone());
+        }
+        json!({
+            "metadata": {"labels": labels, "annotations": self.annotations, "finalizers": self.finalizers},
+            "spec": spec,
+        })
+    }
+}
+
+/// Whether the pod's Ready condition is True.
+pub fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Whether the pod has been deleted and is not gone yet.
+pub fn terminating(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// Pods that serve: Ready, and not on their way out.
+pub fn ready_pods<'a>(pods: impl Iterator<Item = &'a Pod>, app: &str) -> usize {
+    pods.filter(|pod| owned_by(pod, app) && is_ready(pod) && !terminating(pod)).count()
+}
+
+/// Whether the pod carries the workload's label.
+pub fn owned_by(pod: &Pod, app: &str) -> bool {
+    pod.labels().get("app").is_some_and(|label| label == app)
+}
+
+/// The node that the pod is bound to, or nothing.
+pub fn node_of(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
+}
+
+/// The object's uid.
+pub fn uid<K: kube::Resource>(object: &K) -> String {
+    object.meta().uid.clone().unwrap_or_default()
+}
+
+/// Whether the node is cordoned.
+pub fn cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
+}
+
+/// The annotations and labels of ours on a node.
+pub fn holder(node: &Node) -> Vec<String> {
+    let ours = |(key, value): (&String, &String)| {
+        key.starts_with(drainplan::api::names::PREFIX).then(|| format!("{key}={value}"))
+    };
+    node.annotations().iter().filter_map(ours).chain(node.labels().iter().filter_map(ours)).collect()
+}
+
+/// What a budget reports as allowed, once it is about its present spec.
+pub fn allowed(budget: &PodDisruptionBudget) -> Option<i32> {
+    let status = budget.status.as_ref()?;
+    (status.observed_generation == budget.metadata.generation).then_some(status.disruptions_allowed).flatten()
+}

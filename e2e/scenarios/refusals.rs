@@ -1,0 +1,283 @@
+//! What the server refuses because of the schema, and with which sentence.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use drainplan::api::{DrainPlan, PlanPhase};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::core::Status;
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+
+use super::shared;
+use crate::harness::Bed;
+use crate::runner::Case;
+
+pub fn cases() -> Vec<Case> {
+    vec![shared!(6, wrong_plans)]
+}
+
+/// A plan that is as it should be but for one thing.
+struct Wrong {
+    spec: Value,
+    /// What the server must say.
+    says: String,
+}
+
+/// A spec that the server accepts, with some fields changed; a null takes one away.
+fn spec(changes: Value) -> Value {
+    let mut spec = json!({
+        "nodes": {"names": ["e2e-06-nowhere"]},
+        "suspend": true,
+        "handOff": {"then": "KeepCordoned"},
+    });
+    merge(&mut spec, changes);
+    spec
+}
+
+fn merge(into: &mut Value, changes: Value) {
+    let (Some(fields), Value::Object(changes)) = (into.as_object_mut(), changes.clone()) else {
+        *into = changes;
+        return;
+    };
+    for (name, change) in changes {
+        if change.is_null() {
+            fields.remove(&name);
+        } else {
+            merge(fields.entry(name).or_insert_with(|| Value::Object(Map::new())), change);
+        }
+    }
+}
+
+fn wrong(changes: Value, says: &str) -> Wrong {
+    Wrong { spec: spec(changes), says: says.to_owned() }
+}
+
+/// A wrong selector, with nothing else wrong.
+fn selector(selector: &Value, says: &str) -> Wrong {
+    wrong(json!({"nodes": {"names": null, "selector": selector}}), says)
+}
+
+fn requirement(operator: &str, values: &Value, says: &str) -> Wrong {
+    selector(&json!({"matchExpressions": [{"key": "pool", "operator": operator, "values": values}]}), says)
+}
+
+fn wrong_plans_table() -> Vec<Wrong> {
+    const DURATION: &str = "write a duration as numbers with h, m, s or ms, such as 15m or 1h30m";
+    const ZERO: &str = "write a duration above zero, such as 15m";
+    const NUMBER: &str = "write a number of nodes, such as 2, or a percentage up to 100%, such as 25%";
+    const THEN: &str = "handOff.then says what happens to an empty node: write KeepCordoned or Uncordon";
+    const EMPTY: &str = "an empty selector would take every node; if that is meant write matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]";
+    const VALUES: &str = "write the values for operator In or NotIn";
+    const NO_VALUES: &str = "write no values for operator Exists or DoesNotExist";
+    let long = "x".repeat(400);
+    let label = json!({"matchLabels": {"pool": "workers"}});
+    let many = |count: usize| (0..count).map(|number| format!("node-{number}")).collect::<Vec<_>>();
+    let labels: Map<String, Value> = many(65).into_iter().map(|name| (name, json!("x"))).collect();
+    let requirements: Vec<Value> =
+        many(65).iter().map(|name| json!({"key": name, "operator": "Exists"})).collect();
+
+    let mut table = vec![
+        wrong(json!({"nodes": {"names": null}}), "nodes: write either selector or names"),
+        wrong(json!({"nodes": {"names": []}}), "nodes: write either selector or names"),
+        wrong(json!({"nodes": {"selector": label}}), "nodes: write either selector or names, not both"),
+        wrong(json!({"nodes": {"names": ["a", "a"]}}), "Duplicate value"),
+        wrong(json!({"nodes": {"names": [""]}}), "should be at least 1 chars long"),
+        wrong(json!({"nodes": {"names": [long]}}), "may not be more than 253"),
+        wrong(json!({"nodes": {"names": many(5001)}}), "must have at most 5000 items"),
+        wrong(json!({"nodes": null}), "Required value"),
+        selector(&json!({}), EMPTY),
+        selector(&json!({"matchLabels": {}, "matchExpressions": []}), EMPTY),
+        selector(&json!({"matchLabels": labels}), "must have at most 64 items"),
+        selector(&json!({"matchExpressions": requirements}), "must have at most 64 items"),
+        selector(
+            &json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}),
+            "should be at least 1 chars long",
+        ),
+        selector(
+            &json!({"matchExpressions": [{"key": long, "operator": "Exists"}]}),
+            "may not be more than 317",
+        ),
+        requirement("In", &json!([]), VALUES),
+        requirement("NotIn", &Value::Null, VALUES),
+        requirement("Exists", &json!(["x"]), NO_VALUES),
+        requirement("DoesNotExist", &json!(["x"]), NO_VALUES),
+        requirement("Is", &json!(["x"]), r#"supported values: "In", "NotIn", "Exists", "DoesNotExist""#),
+        requirement("In", &json!(many(257)), "must have at most 256 items"),
+        requirement("In", &json!([long]), "may not be more than 63"),
+        wrong(json!({"handOff": null}), THEN),
+        wrong(json!({"handOff": {"then": null, "until": "Drained"}}), THEN),
+        wrong(json!({"handOff": {"then": "Reboot"}}), r#"supported values: "KeepCordoned", "Uncordon""#),
+        wrong(json!({"handOff": {"until": "Monday"}}), r#"supported values: "Drained""#),
+        wrong(json!({"onNodeTimeout": "Delete"}), r#"supported values: "Return", "Keep""#),
+        wrong(json!({"pods": {"unmanaged": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
+        wrong(json!({"pods": {"emptyDir": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
+        wrong(json!({"pods": {"gracePeriodSeconds": 0}}), "should be greater than or equal to 1"),
+        wrong(json!({"maxFailedNodes": "1000%"}), "may not be more than 4"),
+        wrong(json!({"suspend": "yes"}), "must be of type boolean"),
+    ];
+    for number in [json!(-1), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
+        table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
+    }
+    for field in ["node", "plan"] {
+        for (text, says) in [
+            ("15", DURATION),
+            ("1d", DURATION),
+            ("-5m", DURATION),
+            ("1.5h", DURATION),
+            ("", DURATION),
+            ("1m1m1m1m1m", DURATION),
+            ("0s", ZERO),
+            ("0h0m", ZERO),
+            ("99999h99999h99999h99999h", "may not be more than 20"),
+        ] {
+            table.push(wrong(json!({"timeouts": {field: text}}), says));
+        }
+    }
+    table
+}
+
+/// The plan as the API server is asked for it, whatever is in it.
+fn untyped(client: Client) -> Api<DynamicObject> {
+    Api::all_with(client, &ApiResource::erase::<DrainPlan>(&()))
+}
+
+async fn create(
+    api: &Api<DynamicObject>,
+    name: &str,
+    spec: &Value,
+) -> Result<Result<DynamicObject, Box<Status>>> {
+    let plan: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "drainplan.dev/v1alpha1",
+        "kind": "DrainPlan",
+        "metadata": {"name": name},
+        "spec": spec,
+    }))?;
+    match api.create(&PostParams::default(), &plan).await {
+        Ok(created) => Ok(Ok(created)),
+        Err(kube::Error::Api(status)) => Ok(Err(status)),
+        Err(error) => bail!("the server could not be asked about {spec}: {error}"),
+    }
+}
+
+async fn wrong_plans(bed: Bed) -> Result<()> {
+    let api = untyped(bed.client());
+    let mut faults = Vec::new();
+    let mut said = BTreeSet::new();
+    let mut fields = BTreeSet::new();
+    for wrong in wrong_plans_table() {
+        let Err(status) = create(&api, &bed.node("wrong"), &wrong.spec).await? else {
+            faults.push(format!("accepted: {}", wrong.spec));
+            api.delete(&bed.node("wrong"), &DeleteParams::default()).await?;
+            continue;
+        };
+        if status.code != 422 || !status.message.contains(&wrong.says) {
+            let line = format!("{} instead of \"{}\" for {}", status.message, wrong.says, wrong.spec);
+            faults.push(format!("{}: {line}", status.code));
+        }
+        for cause in status.details.iter().flat_map(|details| &details.causes) {
+            said.insert(cause.message.clone());
+            fields.insert(without_numbers(&cause.field));
+        }
+    }
+
+    // No rule of the schema without a plan that breaks it: each sentence was said, each bounded field was refused.
+    let schema = spec_schema()?;
+    let mut rules = Rules::default();
+    rules.collect("spec", &schema);
+    for sentence in &rules.sentences {
+        if !said.iter().any(|message| message.contains(sentence)) {
+            faults.push(format!("no plan was refused with: {sentence}"));
+        }
+    }
+    for field in rules.bounded.difference(&fields) {
+        faults.push(format!("no plan was refused for {field}"));
+    }
+    ensure!(faults.is_empty(), "{}", faults.join("\n"));
+    ensure!(rules.sentences.len() >= 8, "only {} sentences found in the schema", rules.sentences.len());
+
+    a_plan_that_has_ended(&bed, &api).await
+}
+
+/// The spec of an ended plan is frozen; the rest of it is not.
+async fn a_plan_that_has_ended(bed: &Bed, api: &Api<DynamicObject>) -> Result<()> {
+    const FROZEN: &str = "the plan has ended and its spec is frozen: delete it and create a new one";
+    let nodes = bed.nodes(&["a"], 10).await?;
+    let plan = bed
+        .plan("ended", json!({"nodes": {"names": nodes}, "suspend": true, "handOff": {"then": "Uncordon"}}))
+        .await?;
+    plan.change(json!({"suspend": false})).await.context("a plan that has not ended was changed")?;
+    plan.ends(PlanPhase::Completed, Duration::from_mins(1)).await?;
+    for change in
+        [json!({"suspend": true}), json!({"timeouts": {"node": "2m"}}), json!({"nodes": {"names": ["x"]}})]
+    {
+        match plan.change(change.clone()).await {
+            Err(kube::Error::Api(status)) if status.code == 422 && status.message.contains(FROZEN) => {}
+            Err(error) => bail!("{error} instead of \"{FROZEN}\" for the change {change}"),
+            Ok(_) => bail!("the ended plan took the change {change}"),
+        }
+    }
+    let mut object = api.get(&plan.name).await?;
+    object.metadata.labels.get_or_insert_default().insert("team".to_owned(), "platform".to_owned());
+    api.replace(&plan.name, &PostParams::default(), &object).await.context("a label on an ended plan")?;
+    Ok(())
+}
+
+fn spec_schema() -> Result<Value> {
+    let crd = serde_json::to_value(drainplan::api::crd())?;
+    crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")
+        .cloned()
+        .context("no schema of the spec")
+}
+
+/// What a schema refuses.
+#[derive(Default)]
+struct Rules {
+    /// The sentences of its CEL rules.
+    sentences: BTreeSet<String>,
+    /// The fields with limits or a fixed choice of values.
+    bounded: BTreeSet<String>,
+}
+
+impl Rules {
+    fn collect(&mut self, path: &str, schema: &Value) {
+        const LIMITS: [&str; 9] = [
+            "enum",
+            "minimum",
+            "maximum",
+            "maxLength",
+            "minLength",
+            "maxItems",
+            "minItems",
+            "maxProperties",
+            "pattern",
+        ];
+        let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+        for rule in rules.into_iter().flatten() {
+            self.sentences.extend(rule.get("message").and_then(Value::as_str).map(ToOwned::to_owned));
+        }
+        if LIMITS.iter().any(|limit| schema.get(limit).is_some()) {
+            self.bounded.insert(path.to_owned());
+        }
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            self.collect(&format!("{path}.{name}"), property);
+        }
+        if let Some(items) = schema.get("items") {
+            self.collect(&format!("{path}[]"), items);
+        }
+    }
+}
+
+/// `spec.nodes.names[3]` is about any of the names.
+fn without_numbers(field: &str) -> String {
+    let mut text = String::new();
+    let mut inside = false;
+    for letter in field.chars() {
+        inside = (inside || letter == '[') && letter != ']';
+        if !inside || letter == '[' {
+            text.push(letter);
+        }
+    }
+    text
+}
