@@ -22,7 +22,7 @@ pub use evictions::{Evictions, InFlight, Refusal};
 pub use files::{FileError, Files};
 pub use labels::{Labels, Operator, Requirement, Selector, Text};
 pub use objects::{Namespace, Node, Taint};
-pub use observe::{BadObject, Change, Effect};
+pub use observe::{BadObject, Change, Effect, older};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
 pub use scaleless::{DaemonSet, Job};

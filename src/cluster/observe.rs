@@ -67,6 +67,10 @@ impl Cluster {
                 self.progress.listing.entry(raw.kind).or_default().insert(key);
                 Some(self.apply(raw))
             }
+            Change::Applied(raw) if self.knows_newer(&raw) => {
+                let (kind, namespace, name) = self.identity(&raw);
+                Some(Effect { kind, namespace, name, changed: false })
+            }
             Change::Applied(raw) => Some(self.apply(raw)),
             Change::Deleted(raw) => Some(self.delete(&raw)),
         }
@@ -84,6 +88,13 @@ impl Cluster {
     /// Objects that cannot be read. What was known of them before stays.
     pub fn bad_objects(&self) -> impl Iterator<Item = &BadObject> {
         self.progress.bad.values()
+    }
+
+    /// The answer to our own patch of a node comes before the watch events that led to it.
+    fn knows_newer(&self, raw: &Raw) -> bool {
+        let meta = raw.meta();
+        let known = self.nodes.get(meta.name.as_str()).filter(|_| raw.kind == ObjectKind::Node);
+        known.is_some_and(|known| older(&meta.resource_version, &known.resource_version))
     }
 
     fn listing_key(&mut self, raw: &Raw) -> PodKey {
@@ -207,6 +218,13 @@ impl Cluster {
             }
         }
     }
+}
+
+/// Whether an object with this resourceVersion is older than what is known. Both are the server's numbers.
+#[must_use]
+pub fn older(new: &str, known: &str) -> bool {
+    let number = |version: &str| version.parse::<u128>().ok();
+    matches!((number(new), number(known)), (Some(new), Some(known)) if new < known)
 }
 
 /// These are kept by uid.

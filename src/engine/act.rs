@@ -3,7 +3,6 @@
 //! Every call is bounded by the time the lease still gives, so that no request outlives leadership. Nothing here
 //! retries: what failed is an outcome, and the next decision says what to do about it.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -19,9 +18,9 @@ use super::call::{CallError, result_of, within};
 use super::lease::Leadership;
 use super::metrics::{EvictionResult, Metrics};
 use super::scales;
-use crate::api::{DrainPlan, DrainPlanStatus, names};
+use crate::api::{DrainPlan, names};
 use crate::cluster::{OwnerRef, PodKey, Scale, Text, Watched, kinds};
-use crate::plan::{Evict, Notice};
+use crate::plan::{Answer, Errand, Evict, Failure, Outcome, StatusWrite, causes};
 
 /// Who writes, as `managedFields` shows it.
 const FIELD_MANAGER: &str = "drainplan";
@@ -38,44 +37,10 @@ pub struct Hands {
     metrics: Metrics,
 }
 
-/// What came of an action.
-pub enum Outcome {
-    /// A plan's status was written, or not.
-    Status {
-        uid: String,
-        /// The accepted evictions that the status counts.
-        counted: HashSet<(Text, Text)>,
-        /// To be published once it is written.
-        notices: Vec<Notice>,
-        result: Result<DrainPlan, CallError>,
-    },
-    /// Our finalizer was put on a plan or taken off.
-    Finalizer { uid: String, result: Result<Option<DrainPlan>, CallError> },
-    /// A node was patched.
-    Node { name: Text, result: Result<Watched<kinds::Node>, CallError> },
-    /// An eviction was answered.
-    Eviction { eviction: Evict, answer: Answer },
-    /// The scale of an owner was read.
-    Scale { owner: Text, scale: Scale },
-    /// The server has listed the pods of a node.
-    Listed {
-        node: Text,
-        since: jiff::Timestamp,
-        /// Their uids.
-        pods: Result<Vec<String>, CallError>,
-    },
-}
-
-/// What an eviction was answered.
-pub enum Answer {
-    /// 201.
-    Accepted,
-    /// Nothing was sent: the pod is gone, going, elsewhere or another one, or this replica may not act any more.
-    Withdrawn,
-    /// It was refused, with the server's own words.
-    Refused(Box<Status>),
-    /// No answer that says whether it was carried out.
-    Unanswered(CallError),
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
 }
 
 impl Hands {
@@ -87,14 +52,22 @@ impl Hands {
         self.leadership.borrow().may_act().map_or(Duration::ZERO, |left| left.min(most))
     }
 
+    /// Carries out an errand.
+    pub async fn carry_out(self, errand: Errand) -> Outcome {
+        match errand {
+            Errand::WriteStatus(write) => self.write_status(*write).await,
+            Errand::AddFinalizer(plan) => self.add_finalizer(&plan).await,
+            Errand::RemoveFinalizer(plan) => self.remove_finalizer(&plan).await,
+            Errand::PatchNode { node, patch, .. } => self.patch_node(node, patch).await,
+            Errand::ListPods { node, since } => self.list_pods(node, since).await,
+            Errand::ReadScale { namespace, owner } => self.read_scale(namespace, owner).await,
+            Errand::Evict(eviction) => self.evict(eviction).await,
+        }
+    }
+
     /// Writes a plan's status, unless the plan has changed since it was read.
-    pub async fn write_status(
-        self,
-        plan: DrainPlan,
-        status: DrainPlanStatus,
-        counted: HashSet<(Text, Text)>,
-        notices: Vec<Notice>,
-    ) -> Outcome {
+    async fn write_status(self, write: StatusWrite) -> Outcome {
+        let StatusWrite { plan, status, counted, notices } = write;
         let name = plan.name_any();
         let patch = json!({
             "apiVersion": DrainPlan::api_version(&()),
@@ -107,24 +80,25 @@ impl Hands {
         let result =
             within(self.limit(CALL_LIMIT), plans.patch_status(&name, &params, &Patch::Apply(&patch))).await;
         self.metrics.status_write(result_of(&result));
-        Outcome::Status { uid: plan.uid().unwrap_or_default(), counted, notices, result }
+        let uid = plan.uid().unwrap_or_default();
+        Outcome::Status { uid, counted, notices, result: result.map_err(Failure::from) }
     }
 
     /// Puts our finalizer on a plan.
-    pub async fn add_finalizer(self, plan: DrainPlan) -> Outcome {
+    async fn add_finalizer(self, plan: &DrainPlan) -> Outcome {
         let mut finalizers = plan.finalizers().to_vec();
         finalizers.push(names::FINALIZER.to_owned());
         self.set_finalizers(plan, finalizers).await
     }
 
     /// Takes our finalizer off a plan, which may end its object.
-    pub async fn remove_finalizer(self, plan: DrainPlan) -> Outcome {
+    async fn remove_finalizer(self, plan: &DrainPlan) -> Outcome {
         let kept =
             plan.finalizers().iter().filter(|finalizer| *finalizer != names::FINALIZER).cloned().collect();
         self.set_finalizers(plan, kept).await
     }
 
-    async fn set_finalizers(self, plan: DrainPlan, finalizers: Vec<String>) -> Outcome {
+    async fn set_finalizers(self, plan: &DrainPlan, finalizers: Vec<String>) -> Outcome {
         // A merge patch with the resourceVersion: the list is replaced only if nobody has changed it meanwhile.
         let patch =
             json!({"metadata": {"resourceVersion": plan.resource_version(), "finalizers": finalizers}});
@@ -136,13 +110,13 @@ impl Hands {
         let result = within(self.limit(CALL_LIMIT), plans.patch(&name, &params, &Patch::Merge(&patch))).await;
         let result = match result {
             Err(error) if error.code() == Some(404) => Ok(None),
-            other => other.map(Some),
+            other => other.map(Some).map_err(Failure::from),
         };
         Outcome::Finalizer { uid: plan.uid().unwrap_or_default(), result }
     }
 
     /// Patches a node by a JSON patch that tests its resourceVersion.
-    pub async fn patch_node(self, name: Text, patch: serde_json::Value) -> Outcome {
+    async fn patch_node(self, name: Text, patch: serde_json::Value) -> Outcome {
         let nodes: Api<Watched<kinds::Node>> = Api::all(self.client.clone());
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         let result = match serde_json::from_value(patch) {
@@ -152,20 +126,20 @@ impl Hands {
             Err(error) => Err(CallError::Kube(Box::new(kube::Error::SerdeError(error)))),
         };
         self.metrics.node_patch(result_of(&result));
-        Outcome::Node { name, result }
+        Outcome::Node { name, result: result.map(Watched::into_raw).map_err(Failure::from) }
     }
 
     /// Lists the pods of a node from the server itself.
-    pub async fn list_pods(self, node: Text, since: jiff::Timestamp) -> Outcome {
+    async fn list_pods(self, node: Text, since: jiff::Timestamp) -> Outcome {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let listed = within(self.limit(CALL_LIMIT), pods.list_metadata(&of_node)).await;
         let uids = listed.map(|list| list.items.into_iter().filter_map(|pod| pod.metadata.uid).collect());
-        Outcome::Listed { node, since, pods: uids }
+        Outcome::Listed { node, since, pods: uids.map_err(Failure::from) }
     }
 
     /// Reads the scale of an owner that is not watched.
-    pub async fn read_scale(self, namespace: Text, owner: OwnerRef) -> Outcome {
+    async fn read_scale(self, namespace: Text, owner: OwnerRef) -> Outcome {
         let limit = self.limit(CALL_LIMIT);
         let read = tokio::time::timeout(limit, scales::read(&self.client, &namespace, &owner)).await;
         let scale = read.unwrap_or_else(|_| Scale::Unreadable(format!("no answer within {limit:?}").into()));
@@ -173,20 +147,24 @@ impl Hands {
     }
 
     /// Evicts exactly the pod that was decided on.
-    pub async fn evict(self, eviction: Evict) -> Outcome {
+    async fn evict(self, eviction: Evict) -> Outcome {
         let answer = self.ask(&eviction).await;
         self.metrics.eviction(eviction_result(&answer));
+        let answer = answer.unwrap_or_else(|error| match error {
+            CallError::NotSent => Answer::Withdrawn,
+            other => Answer::Unanswered(other.into()),
+        });
         Outcome::Eviction { eviction, answer }
     }
 
-    async fn ask(&self, eviction: &Evict) -> Answer {
+    /// An error is no answer that says whether it was carried out.
+    async fn ask(&self, eviction: &Evict) -> Result<Answer, CallError> {
         let PodKey { namespace, name } = &eviction.pod;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         // Looked at again right before: an eviction with a stale uid is refused and yet charges the budget.
-        match within(self.limit(CALL_LIMIT), pods.get_metadata_opt(name)).await {
-            Ok(Some(pod)) if is_still(&pod.metadata, eviction) => {}
-            Ok(_) | Err(CallError::NotSent) => return Answer::Withdrawn,
-            Err(error) => return Answer::Unanswered(error),
+        match within(self.limit(CALL_LIMIT), pods.get_metadata_opt(name)).await? {
+            Some(pod) if is_still(&pod.metadata, eviction) => {}
+            _ => return Ok(Answer::Withdrawn),
         }
         let body = Eviction {
             metadata: ObjectMeta {
@@ -206,35 +184,28 @@ impl Hands {
         let params = PostParams::default();
         let limit = self.limit(EVICTION_LIMIT);
         match within(limit, pods.create_subresource::<_, Status>("eviction", name, &params, &body)).await {
-            Ok(_) => Answer::Accepted,
+            Ok(_) => Ok(Answer::Accepted),
             Err(CallError::Kube(error)) => match *error {
-                kube::Error::Api(status) if status.code == 404 => Answer::Withdrawn,
-                kube::Error::Api(status) => Answer::Refused(status),
-                other => Answer::Unanswered(CallError::Kube(Box::new(other))),
+                kube::Error::Api(status) if status.code == 404 => Ok(Answer::Withdrawn),
+                kube::Error::Api(status) => Ok(Answer::Refused(status)),
+                other => Err(CallError::Kube(Box::new(other))),
             },
-            Err(CallError::NotSent) => Answer::Withdrawn,
-            Err(timeout @ CallError::Timeout(_)) => Answer::Unanswered(timeout),
+            Err(no_answer) => Err(no_answer),
         }
     }
 }
 
-/// A uid is bound to one node, so nothing but the metadata needs to be read.
 fn is_still(pod: &ObjectMeta, eviction: &Evict) -> bool {
-    pod.uid.as_deref() == Some(&*eviction.uid) && pod.deletion_timestamp.is_none()
+    eviction.is_about(pod.uid.as_deref(), pod.deletion_timestamp.is_some())
 }
 
-/// The reasons of a refusal's causes, such as `DisruptionBudget`.
-pub fn causes(status: &Status) -> impl Iterator<Item = &str> {
-    status.details.iter().flat_map(|details| &details.causes).map(|cause| cause.reason.as_str())
-}
-
-fn eviction_result(answer: &Answer) -> EvictionResult {
+fn eviction_result(answer: &Result<Answer, CallError>) -> EvictionResult {
     match answer {
-        Answer::Accepted => EvictionResult::Accepted,
-        Answer::Withdrawn => EvictionResult::Gone,
-        Answer::Unanswered(CallError::Timeout(_)) => EvictionResult::Timeout,
-        Answer::Unanswered(_) => EvictionResult::Failed,
-        Answer::Refused(status) => {
+        Ok(Answer::Accepted) => EvictionResult::Accepted,
+        Ok(Answer::Withdrawn) | Err(CallError::NotSent) => EvictionResult::Gone,
+        Err(CallError::Timeout(_)) => EvictionResult::Timeout,
+        Err(CallError::Kube(_)) | Ok(Answer::Unanswered(_)) => EvictionResult::Failed,
+        Ok(Answer::Refused(status)) => {
             let by_budget = causes(status).any(|cause| cause == "DisruptionBudget");
             match status.code {
                 _ if by_budget => EvictionResult::Refused,

@@ -11,8 +11,6 @@ pub mod events;
 mod fake;
 pub mod lease;
 pub mod metrics;
-mod pace;
-mod plans;
 mod report;
 pub mod requests;
 pub mod scales;

@@ -3,7 +3,6 @@
 //! A watch that fails is started again after a while; meanwhile the cluster stays as it was last seen. A relist drops
 //! what has vanished. An object that cannot be read costs itself: it is counted, logged and left out.
 
-use std::collections::HashSet;
 use std::fmt::Debug;
 
 use futures::StreamExt as _;
@@ -16,9 +15,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::metrics::{self, Metrics};
-use super::plans::{PlanStore, older};
 use crate::api::DrainPlan;
-use crate::cluster::{Change, Cluster, Effect, Kind, ObjectKind, Watched, kinds};
+use crate::cluster::{Change, Kind, ObjectKind, Watched, kinds};
+use crate::plan::{Agenda, Moment, PlanChange, Seen};
 
 /// How many observations may wait for the loop; the watches wait beyond that.
 const QUEUE: usize = 1024;
@@ -29,8 +28,6 @@ pub enum Observation {
     Object {
         /// What kind.
         kind: ObjectKind,
-        /// The object's name and resourceVersion; none at the begin and end of a list.
-        object: Option<(String, String)>,
         /// What happened.
         change: Box<Change>,
     },
@@ -38,99 +35,53 @@ pub enum Observation {
     Plan(Box<watcher::Event<DeserializeGuard<DrainPlan>>>),
 }
 
-/// The plans, and which of them a list under way has shown.
-#[derive(Default)]
-pub struct PlanWatch {
-    pub plans: PlanStore,
-    listing: HashSet<String>,
-    listed: bool,
-}
-
-impl PlanWatch {
-    /// Whether a first list is complete.
-    pub fn is_listed(&self) -> bool {
-        self.listed
-    }
-
-    fn observe(&mut self, event: watcher::Event<DeserializeGuard<DrainPlan>>, metrics: &Metrics) {
-        match event {
-            watcher::Event::Init => self.listing.clear(),
-            watcher::Event::InitApply(plan) => {
-                self.listing.insert(plan.name_any());
-                self.apply(plan, metrics);
-            }
-            watcher::Event::InitDone => {
-                self.plans.retain(&self.listing);
-                self.listed = true;
-            }
-            watcher::Event::Apply(plan) => self.apply(plan, metrics),
-            watcher::Event::Delete(plan) => self.plans.delete(&plan.name_any(), plan.uid().as_deref()),
-        }
-    }
-
-    fn apply(&mut self, plan: DeserializeGuard<DrainPlan>, metrics: &Metrics) {
-        let (name, uid) = (plan.name_any(), plan.uid().unwrap_or_default());
-        match plan.0 {
-            Ok(plan) => self.plans.apply(plan),
-            Err(error) => {
-                tracing::warn!(
-                    plan = name,
-                    error = error.error,
-                    "cannot read the plan; what it holds stays as it is"
-                );
-                metrics.undecodable(metrics::Kind::DrainPlan);
-                self.plans.apply_unreadable(name, uid);
-            }
-        }
-    }
-}
-
 impl Observation {
-    /// A node as the server answered it to us.
-    pub fn node(node: Watched<kinds::Node>) -> Self {
-        let object = Some(named(&node));
-        Self::Object { kind: ObjectKind::Node, object, change: Box::new(Change::Applied(node.into_raw())) }
-    }
-
-    /// Takes the event in; returns what it did to an object.
-    pub fn apply(self, cluster: &mut Cluster, plans: &mut PlanWatch, metrics: &Metrics) -> Option<Effect> {
+    /// Takes the event in.
+    pub fn apply(self, agenda: &mut Agenda, metrics: &Metrics, now: Moment) {
         match self {
             Self::Plan(event) => {
                 metrics.watch_event(metrics::Kind::DrainPlan);
-                plans.observe(*event, metrics);
-                None
+                agenda.observe_plan(plan_change(*event, metrics), now);
             }
-            Self::Object { kind, object, change } => {
+            Self::Object { kind, change } => {
                 metrics.watch_event(counted(kind));
-                if kind == ObjectKind::Node
-                    && matches!(*change, Change::Applied(_))
-                    && outdated(cluster, object)
-                {
-                    return None;
-                }
-                let effect = cluster.observe(*change)?;
-                if let Some(bad) = cluster.bad_objects().find(|bad| {
+                let Some(effect) = agenda.observe(*change, now) else { return };
+                if let Some(bad) = agenda.cluster().bad_objects().find(|bad| {
                     (bad.kind, &bad.namespace, &bad.name) == (effect.kind, &effect.namespace, &effect.name)
                 }) {
                     tracing::warn!(kind = kind.name(), namespace = %bad.namespace, name = %bad.name, why = bad.why,
                         "cannot read the object; it is left out");
                     metrics.undecodable(counted(kind));
                 }
-                Some(effect)
             }
         }
     }
 }
 
-/// The answer to our own patch of a node comes before the watch events that led to it.
-fn outdated(cluster: &Cluster, object: Option<(String, String)>) -> bool {
-    let Some((name, version)) = object else { return false };
-    cluster.node(&name).is_some_and(|known| older(Some(&version), Some(&known.resource_version)))
+fn plan_change(event: watcher::Event<DeserializeGuard<DrainPlan>>, metrics: &Metrics) -> PlanChange {
+    match event {
+        watcher::Event::Init => PlanChange::Listing,
+        watcher::Event::InitApply(plan) => PlanChange::Listed(seen(plan, metrics)),
+        watcher::Event::InitDone => PlanChange::Complete,
+        watcher::Event::Apply(plan) => PlanChange::Applied(seen(plan, metrics)),
+        watcher::Event::Delete(plan) => PlanChange::Deleted { name: plan.name_any(), uid: plan.uid() },
+    }
 }
 
-fn named(object: &impl Resource) -> (String, String) {
-    let meta = object.meta();
-    (meta.name.clone().unwrap_or_default(), meta.resource_version.clone().unwrap_or_default())
+fn seen(plan: DeserializeGuard<DrainPlan>, metrics: &Metrics) -> Seen {
+    let (name, uid) = (plan.name_any(), plan.uid().unwrap_or_default());
+    match plan.0 {
+        Ok(plan) => Seen::Readable(Box::new(plan)),
+        Err(error) => {
+            tracing::warn!(
+                plan = name,
+                error = error.error,
+                "cannot read the plan; what it holds stays as it is"
+            );
+            metrics.undecodable(metrics::Kind::DrainPlan);
+            Seen::Unreadable { name, uid }
+        }
+    }
 }
 
 /// Starts all watches. They end with the set of tasks.
@@ -164,14 +115,14 @@ fn watch<K: Kind>(
     let events =
         watcher(Api::<Watched<K>>::all(client.clone()), watcher::Config::default()).default_backoff();
     let observe = |event: watcher::Event<Watched<K>>| {
-        let (object, change) = match event {
-            watcher::Event::Init => (None, Change::Listing(K::KIND)),
-            watcher::Event::InitApply(object) => (Some(named(&object)), Change::Listed(object.into_raw())),
-            watcher::Event::InitDone => (None, Change::Complete(K::KIND)),
-            watcher::Event::Apply(object) => (Some(named(&object)), Change::Applied(object.into_raw())),
-            watcher::Event::Delete(object) => (Some(named(&object)), Change::Deleted(object.into_raw())),
+        let change = match event {
+            watcher::Event::Init => Change::Listing(K::KIND),
+            watcher::Event::InitApply(object) => Change::Listed(object.into_raw()),
+            watcher::Event::InitDone => Change::Complete(K::KIND),
+            watcher::Event::Apply(object) => Change::Applied(object.into_raw()),
+            watcher::Event::Delete(object) => Change::Deleted(object.into_raw()),
         };
-        Observation::Object { kind: K::KIND, object, change: Box::new(change) }
+        Observation::Object { kind: K::KIND, change: Box::new(change) }
     };
     tasks.spawn(pump(events.boxed(), counted(K::KIND), observe, sender.clone(), metrics.clone()));
 }

@@ -2,8 +2,10 @@
 //!
 //! [`decide`] is total and deterministic: the same input gives the same output, whatever happened before. What must
 //! last is in the plans' status ([`memory`]) and on the nodes ([`ownership`]). A decision's status is written before
-//! its actions are done, so "node n is Draining since t" is known to the next leader before n is touched.
+//! its actions are done, so "node n is Draining since t" is known to the next leader before n is touched. What whoever
+//! acts keeps meanwhile is the [`agenda`].
 
+mod agenda;
 mod bounds;
 mod conditions;
 mod drain;
@@ -19,6 +21,10 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use agenda::{
+    Agenda, Answer, Errand, Failure, Moment, Outcome, PlanChange, PlanStore, Random, Seen, StatusWrite,
+    causes,
+};
 pub use memory::Memory;
 pub use ownership::{Claim, NodeChange};
 pub use report::{Change, change};
@@ -126,6 +132,15 @@ pub struct Evict {
     pub spends: Vec<BudgetKey>,
     /// Instead of the pod's own grace period.
     pub grace_period_seconds: Option<i64>,
+}
+
+impl Evict {
+    /// Whether a pod that was read right before is the one to be evicted. A uid is bound to one node, so nothing else
+    /// needs to be looked at; a stale uid would be refused and yet charge the budget.
+    #[must_use]
+    pub fn is_about(&self, uid: Option<&str>, terminating: bool) -> bool {
+        uid == Some(&*self.uid) && !terminating
+    }
 }
 
 /// What all plans share in one decision.

@@ -1,10 +1,9 @@
 //! When to try again what has failed.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use super::Random;
 
 /// What is done one at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,8 +20,8 @@ pub enum Task {
     Scale(String),
 }
 
-/// Which tasks are under way, and which failed ones wait.
-#[derive(Default)]
+/// Which tasks are under way, and which failed ones wait. Times are counted from the start of the process.
+#[derive(Debug, Default)]
 pub struct Tasks {
     states: HashMap<Task, State>,
 }
@@ -30,7 +29,7 @@ pub struct Tasks {
 #[derive(Debug, Clone, Copy)]
 enum State {
     UnderWay { failures: u32 },
-    Waits { failures: u32, until: Instant },
+    Waits { failures: u32, until: Duration },
 }
 
 /// The first and the longest wait after a failure.
@@ -39,7 +38,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 
 impl Tasks {
     /// Marks the task as under way; false when it is already, or has failed a short time ago.
-    pub fn begin(&mut self, task: Task, now: Instant) -> bool {
+    pub fn begin(&mut self, task: Task, now: Duration) -> bool {
         let failures = match self.states.get(&task) {
             Some(State::UnderWay { .. }) => return false,
             Some(State::Waits { until, .. }) if *until > now => return false,
@@ -56,17 +55,17 @@ impl Tasks {
     }
 
     /// The task failed: it may begin again after a while, which doubles each time.
-    pub fn failed(&mut self, task: Task, now: Instant) {
+    pub fn failed(&mut self, task: Task, now: Duration, random: &mut Random) {
         let failures = match self.states.get(&task) {
             Some(State::UnderWay { failures } | State::Waits { failures, .. }) => failures.saturating_add(1),
             None => 1,
         };
-        let until = now + jittered(doubled(FIRST, failures, LONGEST));
+        let until = now + jittered(doubled(FIRST, failures, LONGEST), random);
         self.states.insert(task, State::Waits { failures, until });
     }
 
     /// When the next failed task may begin again.
-    pub fn next(&self, now: Instant) -> Option<Instant> {
+    pub fn next(&self, now: Duration) -> Option<Duration> {
         let waits = self.states.values().filter_map(|state| match state {
             State::Waits { until, .. } if *until > now => Some(*until),
             _ => None,
@@ -75,7 +74,7 @@ impl Tasks {
     }
 
     /// Drops what nobody has asked for since its wait was over.
-    pub fn forget_old(&mut self, now: Instant) {
+    pub fn forget_old(&mut self, now: Duration) {
         self.states.retain(|_, state| match state {
             State::UnderWay { .. } => true,
             State::Waits { until, .. } => *until + LONGEST > now,
@@ -89,9 +88,9 @@ pub fn doubled(first: Duration, failures: u32, longest: Duration) -> Duration {
 }
 
 /// Up to a fifth longer, so that what failed together does not try again together.
-pub fn jittered(wait: Duration) -> Duration {
-    let random = RandomState::new().build_hasher().finish() % 200;
-    wait + wait.mul_f64(f64::from(u32::try_from(random).unwrap_or(0)) / 1000.0)
+pub fn jittered(wait: Duration, random: &mut Random) -> Duration {
+    let thousandths = u32::try_from(random.below(200)).unwrap_or(0);
+    wait + wait.mul_f64(f64::from(thousandths) / 1000.0)
 }
 
 #[cfg(test)]
@@ -101,16 +100,17 @@ mod tests {
     #[test]
     fn a_task_is_under_way_once_and_waits_longer_after_each_failure() {
         let mut tasks = Tasks::default();
+        let mut random = Random::new(1);
         let task = || Task::Node("node-a".to_owned());
-        let start = Instant::now();
+        let start = Duration::ZERO;
         assert!(tasks.begin(task(), start));
         assert!(!tasks.begin(task(), start));
-        tasks.failed(task(), start);
+        tasks.failed(task(), start, &mut random);
         assert!(!tasks.begin(task(), start));
         let again = tasks.next(start).unwrap();
         assert!(again >= start + FIRST && again <= start + FIRST * 2);
         assert!(tasks.begin(task(), again));
-        tasks.failed(task(), again);
+        tasks.failed(task(), again, &mut random);
         assert!(tasks.next(again).unwrap() >= again + FIRST * 2);
         tasks.done(&task());
         assert!(tasks.begin(task(), again));
@@ -118,8 +118,9 @@ mod tests {
 
     #[test]
     fn waits_are_bounded() {
+        let mut random = Random::new(1);
         assert_eq!(doubled(FIRST, 1, LONGEST), FIRST);
         assert_eq!(doubled(FIRST, u32::MAX, LONGEST), LONGEST);
-        assert!(jittered(LONGEST) <= LONGEST.mul_f64(1.2));
+        assert!((0..1000).all(|_| jittered(LONGEST, &mut random) <= LONGEST.mul_f64(1.2)));
     }
 }

@@ -1,0 +1,451 @@
+//! What whoever acts keeps between two decisions: what is observed, what is under way, what waits after a failure.
+//!
+//! It is the pure half of the loop. The controller and the simulation put in what they observe and what came of each
+//! errand, and carry out the errands that come out; so there is one bookkeeping, as there is one [`decide`]. An
+//! errand is not begun twice: each is under way, waiting after a failure, or free.
+
+mod pace;
+mod plans;
+mod random;
+#[cfg(test)]
+mod tests;
+
+pub use plans::{PlanChange, PlanStore, Seen};
+pub use random::Random;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::core::Status;
+
+use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Notice, Settings};
+use super::{change, decide, notices};
+use crate::api::{DrainPlan, DrainPlanStatus};
+use crate::budget::scales_of;
+use crate::cluster::{
+    self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, OwnerRef, Raw, Refusal, Scale, Text,
+};
+use pace::{Task, Tasks, doubled, jittered};
+
+/// How long changes are collected before a decision.
+const COALESCE: Duration = Duration::from_millis(5);
+/// A decision is made at least so often, whatever was missed.
+const SAFETY_NET: Duration = Duration::from_secs(30);
+/// A status that no phase has changed in is written at most so often.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+/// Waits after a refusal: the first, the longest.
+const REFUSED_FIRST: Duration = Duration::from_secs(1);
+const REFUSED_LONGEST: Duration = Duration::from_mins(1);
+
+/// One instant on two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Of the wall clock: what is written down is in it.
+    pub wall: Timestamp,
+    /// Since the start of the process, by a clock that nobody sets: waits are counted in it.
+    pub steady: Duration,
+}
+
+/// Something to be done on the server, now.
+#[derive(Debug, Clone)]
+pub enum Errand {
+    /// Write a plan's status, unless the plan has changed since it was read.
+    WriteStatus(Box<StatusWrite>),
+    /// Put our finalizer on a plan.
+    AddFinalizer(Arc<DrainPlan>),
+    /// Take our finalizer off a plan, which may end its object.
+    RemoveFinalizer(Arc<DrainPlan>),
+    /// Patch a node by a JSON patch that tests its resourceVersion.
+    PatchNode { node: Text, change: NodeChange, patch: serde_json::Value },
+    /// List the pods of a node from the server itself.
+    ListPods { node: Text, since: Timestamp },
+    /// Read the scale of an owner that is not watched.
+    ReadScale { namespace: Text, owner: OwnerRef },
+    /// Look at the pod again, then evict exactly it.
+    Evict(Evict),
+}
+
+/// A status to be written.
+#[derive(Debug, Clone)]
+pub struct StatusWrite {
+    /// The plan as it was read.
+    pub plan: Arc<DrainPlan>,
+    pub status: DrainPlanStatus,
+    /// The accepted evictions that the status counts.
+    pub counted: HashSet<(Text, Text)>,
+    /// To be published once it is written.
+    pub notices: Vec<Notice>,
+}
+
+/// What came of an errand.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A plan's status was written, or not.
+    Status {
+        uid: String,
+        counted: HashSet<(Text, Text)>,
+        notices: Vec<Notice>,
+        result: Result<DrainPlan, Failure>,
+    },
+    /// Our finalizer was put on a plan or taken off; `None` when the plan was gone.
+    Finalizer { uid: String, result: Result<Option<DrainPlan>, Failure> },
+    /// A node was patched.
+    Node { name: Text, result: Result<Raw, Failure> },
+    /// The server has listed the pods of a node: their uids.
+    Listed { node: Text, since: Timestamp, pods: Result<Vec<String>, Failure> },
+    /// The scale of an owner was read.
+    Scale { owner: Text, scale: Scale },
+    /// An eviction was answered.
+    Eviction { eviction: Evict, answer: Answer },
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The code of the server's answer; `None` when there was none, and it may have been carried out all the same.
+    pub code: Option<u16>,
+    /// A sentence.
+    pub message: String,
+}
+
+/// What an eviction was answered.
+#[derive(Debug)]
+pub enum Answer {
+    /// 201.
+    Accepted,
+    /// Nothing was evicted: the pod is gone, going, or another one.
+    Withdrawn,
+    /// It was refused, with the server's own words.
+    Refused(Box<Status>),
+    /// No answer that says whether it was carried out.
+    Unanswered(Failure),
+}
+
+/// What whoever acts keeps between two decisions.
+#[derive(Debug)]
+pub struct Agenda {
+    cluster: Cluster,
+    plans: PlanStore,
+    settings: Settings,
+    tasks: Tasks,
+    random: Random,
+    /// When the status of a plan was last written.
+    written: HashMap<String, Duration>,
+    errands: Vec<Errand>,
+    decide_at: Duration,
+    /// How long the last decision took.
+    took: Duration,
+}
+
+impl Agenda {
+    /// Knows nothing yet. The seed spreads the waits after failures.
+    #[must_use]
+    pub fn new(settings: Settings, seed: u64) -> Self {
+        Self {
+            cluster: Cluster::new(),
+            plans: PlanStore::default(),
+            settings,
+            tasks: Tasks::default(),
+            random: Random::new(seed),
+            written: HashMap::new(),
+            errands: Vec::new(),
+            decide_at: SAFETY_NET,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// What is observed.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The plans that are observed.
+    #[must_use]
+    pub fn plans(&self) -> &PlanStore {
+        &self.plans
+    }
+
+    /// Whether everything was listed once: before that nothing is decided.
+    #[must_use]
+    pub fn synced(&self) -> bool {
+        self.plans.is_listed() && self.cluster.not_listed().next().is_none()
+    }
+
+    /// When to decide next.
+    #[must_use]
+    pub fn decide_at(&self) -> Duration {
+        self.decide_at
+    }
+
+    /// What is to be done now. Each comes back as an [`Outcome`].
+    pub fn take_errands(&mut self) -> Vec<Errand> {
+        std::mem::take(&mut self.errands)
+    }
+
+    /// Decides after a few milliseconds; later where decisions take long, so that they never fill all the time.
+    pub fn decide_soon(&mut self, now: Moment) {
+        self.decide_by(now.steady + COALESCE.max(self.took));
+    }
+
+    fn decide_by(&mut self, at: Duration) {
+        self.decide_at = self.decide_at.min(at);
+    }
+
+    /// Takes in what a watch reports; returns what it did to one object.
+    pub fn observe(&mut self, change: cluster::Change, now: Moment) -> Option<Effect> {
+        let effect = self.take_in(change, now);
+        // As after a node's heartbeat: nothing that is read has changed.
+        if effect.as_ref().is_none_or(|effect| effect.changed) {
+            self.decide_soon(now);
+        }
+        effect
+    }
+
+    /// Takes in what the watch of plans reports.
+    pub fn observe_plan(&mut self, change: PlanChange, now: Moment) {
+        self.plans.observe(change);
+        self.decide_soon(now);
+    }
+
+    fn take_in(&mut self, change: cluster::Change, now: Moment) -> Option<Effect> {
+        let effect = self.cluster.observe(change);
+        if let Some(effect) = &effect
+            && effect.changed
+            && effect.kind == ObjectKind::PodDisruptionBudget
+        {
+            self.read_scales_again(effect, now);
+        }
+        effect
+    }
+
+    /// A budget's numbers have changed: so may have the scales that were read for it.
+    fn read_scales_again(&mut self, effect: &Effect, now: Moment) {
+        let key = BudgetKey { namespace: effect.namespace.clone(), name: effect.name.clone() };
+        let Some(budget) = self.cluster.budget(&key) else { return };
+        let mut read_before = scales_of(&self.cluster, budget);
+        read_before.retain(|(_, owner)| self.cluster.scale(&owner.uid).is_some());
+        for (namespace, owner) in read_before {
+            self.read_scale(namespace, owner, now);
+        }
+    }
+
+    fn read_scale(&mut self, namespace: Text, owner: OwnerRef, now: Moment) {
+        if self.tasks.begin(Task::Scale(owner.uid.to_string()), now.steady) {
+            self.errands.push(Errand::ReadScale { namespace, owner });
+        }
+    }
+
+    /// Decides, if everything was listed once and whoever asks may act. To be followed by [`Agenda::follow`].
+    pub fn decide(&mut self, may_act: bool, now: Moment) -> Option<Decisions> {
+        self.decide_at = now.steady + SAFETY_NET;
+        if !may_act || !self.synced() {
+            return None;
+        }
+        self.cluster.evictions.expire(now.wall);
+        self.tasks.forget_old(now.steady);
+        Some(decide(&self.plans.view(), &self.cluster, now.wall, &self.settings))
+    }
+
+    /// Begins what was decided, unless it is under way or has to wait.
+    pub fn follow(&mut self, decisions: Decisions, took: Duration, now: Moment) {
+        self.took = took;
+        for action in decisions.sweep {
+            self.begin(None, action, now);
+        }
+        for decision in decisions.plans {
+            self.follow_plan(decision, now);
+        }
+        for (namespace, owner) in decisions.scales {
+            self.read_scale(namespace, owner, now);
+        }
+        if let Some(at) = decisions.wake_at {
+            let wait = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
+            self.decide_by(now.steady + wait.max(COALESCE).min(SAFETY_NET));
+        }
+        if let Some(at) = self.tasks.next(now.steady) {
+            self.decide_by(at);
+        }
+    }
+
+    fn follow_plan(&mut self, decision: Decision, now: Moment) {
+        let Some(plan) = self.plans.by_uid(&decision.uid).cloned() else { return };
+        if let Some(status) = decision.status
+            && self.worth_writing(&plan, &decision.uid, &status, now)
+            && self.tasks.begin(Task::Status(decision.uid), now.steady)
+        {
+            let notices = notices(&decision.plan, plan.status.as_ref(), &status);
+            let counted = self.cluster.evictions.uncounted();
+            let write = StatusWrite { plan: Arc::clone(&plan), status, counted, notices };
+            self.errands.push(Errand::WriteStatus(Box::new(write)));
+        }
+        for action in decision.actions {
+            self.begin(Some(&plan), action, now);
+        }
+    }
+
+    fn worth_writing(&mut self, plan: &DrainPlan, uid: &str, status: &DrainPlanStatus, now: Moment) -> bool {
+        let due = self.written.get(uid).map(|at| *at + STATUS_EVERY);
+        match (change(plan.status.as_ref(), status), due) {
+            (Change::None, _) => false,
+            (Change::Soon, Some(due)) if due > now.steady => {
+                self.decide_by(due);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn begin(&mut self, plan: Option<&Arc<DrainPlan>>, action: Action, now: Moment) {
+        let uid = plan.and_then(|plan| plan.metadata.uid.clone()).unwrap_or_default();
+        let (task, errand) = match (action, plan) {
+            (Action::AddFinalizer, Some(plan)) => {
+                (Task::Finalizer(uid), Errand::AddFinalizer(Arc::clone(plan)))
+            }
+            (Action::RemoveFinalizer, Some(plan)) => {
+                (Task::Finalizer(uid), Errand::RemoveFinalizer(Arc::clone(plan)))
+            }
+            (Action::AddFinalizer | Action::RemoveFinalizer, None) => return,
+            (Action::PatchNode { node, change, patch }, _) => {
+                (Task::Node(node.to_string()), Errand::PatchNode { node, change, patch })
+            }
+            (Action::ConfirmEmpty { node, since }, _) => {
+                (Task::List(node.to_string()), Errand::ListPods { node, since })
+            }
+            (Action::Evict(eviction), _) => {
+                self.cluster.evictions.sent(InFlight {
+                    pod: eviction.pod.clone(),
+                    uid: eviction.uid.clone(),
+                    node: eviction.node.clone(),
+                    budgets: eviction.spends.clone(),
+                    accepted: None,
+                });
+                self.errands.push(Errand::Evict(eviction));
+                return;
+            }
+        };
+        if self.tasks.begin(task, now.steady) {
+            self.errands.push(errand);
+        }
+    }
+
+    /// Takes in what came of an errand. Returns the plan whose status was written, and what is worth publishing.
+    pub fn conclude(&mut self, outcome: Outcome, now: Moment) -> Option<(DrainPlan, Vec<Notice>)> {
+        self.decide_soon(now);
+        match outcome {
+            Outcome::Status { uid, counted, notices, result } => {
+                self.written.insert(uid.clone(), now.steady);
+                let plan = self.settle(Task::Status(uid), result, now)?;
+                self.count(&plan, &counted);
+                self.plans.apply(plan.clone());
+                return Some((plan, notices));
+            }
+            Outcome::Finalizer { uid, result } => {
+                if let Some(plan) = self.settle(Task::Finalizer(uid), result, now).flatten() {
+                    self.plans.apply(plan);
+                }
+            }
+            Outcome::Node { name, result } => {
+                if let Some(node) = self.settle(Task::Node(name.to_string()), result, now) {
+                    self.take_in(cluster::Change::Applied(node), now);
+                }
+            }
+            Outcome::Scale { owner, scale } => {
+                let task = Task::Scale(owner.to_string());
+                if matches!(scale, Scale::Unreadable(_)) {
+                    self.tasks.failed(task, now.steady, &mut self.random);
+                } else {
+                    self.tasks.done(&task);
+                }
+                self.cluster.record_scale(owner, scale);
+            }
+            Outcome::Listed { node, since, pods } => {
+                let task = Task::List(node.to_string());
+                if let Some(pods) = self.settle(task.clone(), pods, now) {
+                    self.listed(node, since, &pods, task, now);
+                }
+            }
+            Outcome::Eviction { eviction, answer } => self.answered(&eviction, answer, now.wall),
+        }
+        None
+    }
+
+    /// Marks a task as done or failed.
+    fn settle<T>(&mut self, task: Task, result: Result<T, Failure>, now: Moment) -> Option<T> {
+        if result.is_ok() {
+            self.tasks.done(&task);
+        } else {
+            self.tasks.failed(task, now.steady, &mut self.random);
+        }
+        result.ok()
+    }
+
+    /// What the list shows and the watch has not brought yet will come; then the node is not empty.
+    fn listed(&mut self, node: Text, since: Timestamp, pods: &[String], task: Task, now: Moment) {
+        let known: HashSet<&str> = self.cluster.pods_on(&node).map(|pod| &*pod.uid).collect();
+        let all_known = pods.iter().all(|uid| known.contains(uid.as_str()));
+        if all_known {
+            self.cluster.evictions.confirm_empty(node, since);
+        } else {
+            self.tasks.failed(task, now.steady, &mut self.random);
+        }
+    }
+
+    /// The evictions that the written status counts need not be counted again.
+    fn count(&mut self, plan: &DrainPlan, counted: &HashSet<(Text, Text)>) {
+        let nodes: HashSet<&str> = plan
+            .status
+            .iter()
+            .flat_map(|status| &status.nodes)
+            .filter(|node| node.started_at.is_some())
+            .map(|node| node.name.as_str())
+            .collect();
+        self.cluster.evictions.counted(counted, |node| nodes.contains(node));
+    }
+
+    fn answered(&mut self, eviction: &Evict, answer: Answer, now: Timestamp) {
+        match answer {
+            Answer::Accepted => self.cluster.evictions.accepted(&eviction.uid, now),
+            Answer::Withdrawn => self.cluster.evictions.withdrawn(&eviction.uid),
+            Answer::Refused(status) => self.refused(eviction, &status, now),
+            Answer::Unanswered(failure) => {
+                let status = Status { message: failure.message, ..Status::default() };
+                self.refused(eviction, &status, now);
+            }
+        }
+    }
+
+    /// Keeps a refusal: its cause is explained, and it is tried again when a budget changes or after a while.
+    fn refused(&mut self, eviction: &Evict, status: &Status, now: Timestamp) {
+        let times = self
+            .cluster
+            .evictions
+            .refusal(&eviction.uid)
+            .map_or(1, |refusal| refusal.times.saturating_add(1));
+        let asked = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        let backoff = jittered(doubled(REFUSED_FIRST, times, REFUSED_LONGEST), &mut self.random);
+        let wait = backoff.max(Duration::from_secs(u64::from(asked)).min(REFUSED_LONGEST));
+        let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::ZERO);
+        let pod = self.cluster.pod(&eviction.pod).cloned();
+        let budgets =
+            pod.iter().flat_map(|pod| self.cluster.budgets_of(pod)).map(|budget| budget.key()).collect();
+        self.cluster.evictions.refused(Refusal {
+            uid: eviction.uid.clone(),
+            at: now,
+            code: status.code,
+            reason: Text::from(status.reason.as_str()),
+            message: Text::from(status.message.as_str()),
+            causes: causes(status).map(Text::from).collect(),
+            budgets,
+            times,
+            retry_at: now.saturating_add(wait).unwrap_or(Timestamp::MAX),
+        });
+    }
+}
+
+/// The reasons of a refusal's causes, such as `DisruptionBudget`.
+pub fn causes(status: &Status) -> impl Iterator<Item = &str> {
+    status.details.iter().flat_map(|details| &details.causes).map(|cause| cause.reason.as_str())
+}

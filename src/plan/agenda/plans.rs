@@ -1,0 +1,134 @@
+//! The plans as last observed or written, and which object is the newer one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+
+use crate::api::DrainPlan;
+use crate::cluster::older;
+use crate::plan::Plans;
+
+/// A plan as a watch brings it.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    Readable(Box<DrainPlan>),
+    /// It cannot be read; that it exists is known all the same.
+    Unreadable {
+        name: String,
+        uid: String,
+    },
+}
+
+impl Seen {
+    fn name(&self) -> String {
+        match self {
+            Self::Readable(plan) => plan.name_any(),
+            Self::Unreadable { name, .. } => name.clone(),
+        }
+    }
+}
+
+/// What a watch of plans reports. `kube`'s watcher events map to these one by one.
+#[derive(Debug, Clone)]
+pub enum PlanChange {
+    /// A list begins. What is known stays until the list is complete.
+    Listing,
+    /// One plan of the list.
+    Listed(Seen),
+    /// The list is complete: what it did not contain is gone.
+    Complete,
+    /// A plan is new or has changed.
+    Applied(Seen),
+    /// A plan is gone.
+    Deleted {
+        /// Its name.
+        name: String,
+        /// Its uid.
+        uid: Option<String>,
+    },
+}
+
+/// The plans, by name, and which of them a list under way has shown.
+#[derive(Debug, Default)]
+pub struct PlanStore {
+    readable: HashMap<String, Arc<DrainPlan>>,
+    unreadable: HashMap<String, String>,
+    listing: HashSet<String>,
+    listed: bool,
+}
+
+impl PlanStore {
+    /// Takes in what a watch reports.
+    pub fn observe(&mut self, change: PlanChange) {
+        match change {
+            PlanChange::Listing => self.listing.clear(),
+            PlanChange::Listed(plan) => {
+                self.listing.insert(plan.name());
+                self.see(plan);
+            }
+            PlanChange::Complete => {
+                self.readable.retain(|name, _| self.listing.contains(name));
+                self.unreadable.retain(|name, _| self.listing.contains(name));
+                self.listed = true;
+            }
+            PlanChange::Applied(plan) => self.see(plan),
+            PlanChange::Deleted { name, uid } => self.delete(&name, uid.as_deref()),
+        }
+    }
+
+    /// Whether a first list is complete.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    fn see(&mut self, plan: Seen) {
+        match plan {
+            Seen::Readable(plan) => self.apply(*plan),
+            Seen::Unreadable { name, uid } => {
+                self.readable.remove(&name);
+                self.unreadable.insert(name, uid);
+            }
+        }
+    }
+
+    /// Keeps a plan, unless a newer state of it is known: our own writes come back before their watch events.
+    pub fn apply(&mut self, plan: DrainPlan) {
+        let name = plan.name_any();
+        self.unreadable.remove(&name);
+        let version = |plan: &DrainPlan| plan.metadata.resource_version.clone().unwrap_or_default();
+        let stale = self
+            .readable
+            .get(&name)
+            .is_some_and(|known| known.uid() == plan.uid() && older(&version(&plan), &version(known)));
+        if !stale {
+            self.readable.insert(name, Arc::new(plan));
+        }
+    }
+
+    /// Forgets a plan, unless another one has taken its name since.
+    fn delete(&mut self, name: &str, uid: Option<&str>) {
+        if self.readable.get(name).is_some_and(|known| known.uid().as_deref() == uid) {
+            self.readable.remove(name);
+        }
+        if self.unreadable.get(name).map(String::as_str) == uid {
+            self.unreadable.remove(name);
+        }
+    }
+
+    /// The plan of that uid.
+    #[must_use]
+    pub fn by_uid(&self, uid: &str) -> Option<&Arc<DrainPlan>> {
+        self.readable.values().find(|plan| plan.metadata.uid.as_deref() == Some(uid))
+    }
+
+    /// All plans, for a decision.
+    #[must_use]
+    pub fn view(&self) -> Plans {
+        Plans {
+            readable: self.readable.values().cloned().collect(),
+            unreadable: self.unreadable.values().cloned().collect(),
+        }
+    }
+}

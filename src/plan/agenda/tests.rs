@@ -1,0 +1,143 @@
+//! What is begun, what waits, and what is believed of two states of one object.
+
+use serde_json::json;
+
+use super::*;
+use crate::cluster::Change as ObjectChange;
+
+const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+fn at(millis: u64) -> Moment {
+    let steady = Duration::from_millis(millis);
+    Moment { wall: START + SignedDuration::try_from(steady).unwrap(), steady }
+}
+
+fn plan(version: u64, suspend: bool) -> DrainPlan {
+    serde_json::from_value(json!({
+        "apiVersion": "drainplan.dev/v1alpha1",
+        "kind": "DrainPlan",
+        "metadata": {"name": "p", "uid": "uid-p", "generation": 1, "resourceVersion": version.to_string(),
+            "creationTimestamp": "2027-01-15T07:00:00Z"},
+        "spec": {"nodes": {"names": ["a"]}, "handOff": {"then": "Uncordon"}, "suspend": suspend},
+    }))
+    .unwrap()
+}
+
+fn node(version: u64) -> Raw {
+    let node = json!({"metadata": {"name": "a", "uid": "uid-a", "resourceVersion": version.to_string(),
+        "creationTimestamp": "2027-01-15T07:00:00Z"}});
+    Raw::decode(ObjectKind::Node, &node.to_string())
+}
+
+/// An agenda that has listed everything: one node, one plan.
+fn synced() -> Agenda {
+    let mut agenda = Agenda::new(Settings::default(), 1);
+    agenda.observe(ObjectChange::Listed(node(5)), at(0));
+    for kind in ObjectKind::ALL {
+        agenda.observe(ObjectChange::Complete(kind), at(0));
+    }
+    assert!(agenda.decide(true, at(0)).is_none(), "the plans are not listed yet");
+    agenda.observe_plan(PlanChange::Listing, at(0));
+    agenda.observe_plan(PlanChange::Listed(Seen::Readable(Box::new(plan(7, false)))), at(0));
+    agenda.observe_plan(PlanChange::Complete, at(0));
+    agenda
+}
+
+fn turn(agenda: &mut Agenda, now: Moment) -> Vec<Errand> {
+    let decisions = agenda.decide(true, now).unwrap();
+    agenda.follow(decisions, Duration::ZERO, now);
+    agenda.take_errands()
+}
+
+fn write_of(errands: &[Errand]) -> StatusWrite {
+    let [Errand::WriteStatus(write)] = errands else { panic!("{errands:?}") };
+    StatusWrite::clone(write)
+}
+
+fn refused(write: &StatusWrite) -> Outcome {
+    let failure = Failure { code: Some(409), message: "the object has been modified (409)".into() };
+    let (counted, notices) = (write.counted.clone(), write.notices.clone());
+    Outcome::Status { uid: "uid-p".into(), counted, notices, result: Err(failure) }
+}
+
+#[test]
+fn nothing_is_decided_by_whoever_may_not_act() {
+    let mut agenda = synced();
+    assert!(agenda.decide(false, at(5)).is_none());
+    assert_eq!(agenda.decide_at(), at(5).steady + SAFETY_NET);
+}
+
+#[test]
+fn an_errand_is_begun_once_and_again_a_while_after_it_failed() {
+    let mut agenda = synced();
+    assert_eq!(agenda.decide_at(), COALESCE);
+    let write = write_of(&turn(&mut agenda, at(5)));
+    assert_eq!(turn(&mut agenda, at(10)).len(), 0, "it is under way");
+    assert!(agenda.conclude(refused(&write), at(20)).is_none());
+    assert_eq!(turn(&mut agenda, at(30)).len(), 0, "it waits");
+    let again = agenda.decide_at();
+    assert!(again >= Duration::from_millis(120) && again <= Duration::from_millis(140), "{again:?}");
+    write_of(&turn(&mut agenda, at(140)));
+}
+
+#[test]
+fn a_written_status_is_known_and_its_notices_come_back_to_be_published() {
+    let mut agenda = synced();
+    let write = write_of(&turn(&mut agenda, at(5)));
+    let mut written = plan(8, false);
+    written.status = Some(write.status.clone());
+    let (counted, notices) = (write.counted, write.notices.clone());
+    let outcome = Outcome::Status { uid: "uid-p".into(), counted, notices, result: Ok(written) };
+    let (_, published) = agenda.conclude(outcome, at(20)).unwrap();
+    assert_eq!(published, write.notices);
+    assert!(!published.is_empty());
+    assert_eq!(agenda.plans().by_uid("uid-p").unwrap().status.as_ref(), Some(&write.status));
+    // The watch is behind our own write.
+    agenda.observe_plan(PlanChange::Applied(Seen::Readable(Box::new(plan(7, true)))), at(30));
+    assert!(!agenda.plans().by_uid("uid-p").unwrap().spec.suspend);
+    agenda.observe_plan(PlanChange::Applied(Seen::Readable(Box::new(plan(9, true)))), at(30));
+    assert!(agenda.plans().by_uid("uid-p").unwrap().spec.suspend);
+}
+
+#[test]
+fn the_answer_to_a_patch_is_newer_than_the_events_that_come_after_it() {
+    let mut agenda = synced();
+    let answer = Outcome::Node { name: "a".into(), result: Ok(node(9)) };
+    agenda.conclude(answer, at(10));
+    agenda.observe(ObjectChange::Applied(node(8)), at(20));
+    assert_eq!(&*agenda.cluster().node("a").unwrap().resource_version, "9");
+}
+
+#[test]
+fn a_node_is_confirmed_empty_when_the_list_shows_nothing_that_is_not_known() {
+    let mut agenda = synced();
+    let listed = |pods: &[&str]| Outcome::Listed {
+        node: "a".into(),
+        since: START,
+        pods: Ok(pods.iter().map(ToString::to_string).collect()),
+    };
+    agenda.conclude(listed(&["uid-late"]), at(10));
+    assert!(!agenda.cluster().evictions.is_confirmed("a", START));
+    agenda.conclude(listed(&[]), at(20));
+    assert!(agenda.cluster().evictions.is_confirmed("a", START));
+}
+
+#[test]
+fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
+    let mut agenda = synced();
+    let eviction = Evict {
+        pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
+        uid: "uid-web-0".into(),
+        node: "a".into(),
+        spends: vec![],
+        grace_period_seconds: None,
+    };
+    let status: Status = serde_json::from_value(json!({"code": 429, "reason": "TooManyRequests",
+        "message": "busy", "details": {"retryAfterSeconds": 10, "causes": [{"reason": "DisruptionBudget"}]}}))
+    .unwrap();
+    let answer = Answer::Refused(Box::new(status));
+    agenda.conclude(Outcome::Eviction { eviction, answer }, at(0));
+    let refusal = agenda.cluster().evictions.refusal("uid-web-0").unwrap();
+    assert_eq!((refusal.code, refusal.times, &*refusal.causes[0]), (429, 1, "DisruptionBudget"));
+    assert_eq!(refusal.retry_at, START + SignedDuration::from_secs(10));
+}
