@@ -64,6 +64,8 @@ reasons! {
         BudgetCountsNone,
         /// Its owner wants fewer pods than there are.
         OwnerScalingDown,
+        /// The disruption controller has not looked at the budget for a while.
+        BudgetStale,
         /// An owner cannot create its pods, and says why.
         ReplacementMissing,
         /// The scheduler finds no node for a replacement.
@@ -132,6 +134,8 @@ reasons! {
         CountsNone,
         /// Unready pods may not leave, by its unhealthyPodEvictionPolicy.
         BlocksUnhealthy,
+        /// The disruption controller has not looked at it for a while.
+        Stale,
         /// It selects pods of Jobs, which have no scale and end.
         SelectsJobs,
     }

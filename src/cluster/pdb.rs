@@ -21,6 +21,8 @@ pub struct Pdb {
     pub uid: Text,
     pub resource_version: Text,
     pub generation: i64,
+    /// When the present spec was written, at the latest.
+    pub spec_since: Option<Timestamp>,
     /// `None` selects nothing, an empty selector everything in the namespace.
     pub selector: Option<Selector>,
     /// Why the selector cannot be used, in the disruption controller's words; it then selects nothing.

@@ -1,11 +1,37 @@
 //! Pods whose budget has no disruption left.
 
+use jiff::Timestamp;
+
 use super::case::Case;
 use super::view::{Away, View};
-use super::{Said, words};
+use super::{Patience, Said, words};
 use crate::api::Outlook;
-use crate::budget::Cause;
+use crate::budget::{Cause, Numbers};
 use crate::cluster::{Pdb, Pod, Scale, UnhealthyPolicy};
+
+/// The controller has not looked at the budget for too long.
+pub(super) fn stale(case: &Case<'_, '_>) -> Option<Said> {
+    not_observed(case.held()?.budget, case.now, case.patience)
+}
+
+/// Its present spec is older than the controller ever takes.
+pub(super) fn not_observed(budget: &Pdb, now: Timestamp, patience: &Patience) -> Option<Said> {
+    let since = budget.spec_since.filter(|since| now.duration_since(*since) >= patience.stale)?;
+    let late = budget.behind() && budget.status.sync_failed.is_none();
+    late.then(|| Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "Budget {} ({}) was written {} and is not processed since (generation {}, observed {}), so the server \
+             refuses evictions: is the disruption controller down?",
+            words::budget(budget),
+            words::field(budget),
+            words::at(since),
+            budget.generation,
+            budget.status.observed_generation
+        ),
+        remedy: "check that kube-controller-manager runs and is not overloaded".to_owned(),
+    })
+}
 
 /// Pods of the budget are unready, and time alone does not repair them.
 pub(super) fn unhealthy(case: &Case<'_, '_>) -> Option<Said> {
@@ -163,7 +189,9 @@ pub(super) fn head(case: &Case<'_, '_>, view: &View<'_>) -> String {
             standing.room.max(0),
             in_flight(case, budget)
         ),
-        _ => format!("Budget {name} ({terms}) allows 0 evictions now: {counted}."),
+        _ => {
+            format!("Budget {name} ({terms}) allows 0 evictions now: {counted}{}.", reported(budget, numbers))
+        }
     };
     let unread: Vec<String> = standing
         .computed
@@ -179,6 +207,19 @@ pub(super) fn head(case: &Case<'_, '_>, view: &View<'_>) -> String {
     }
     let unread = words::list(&unread, Clone::clone);
     format!("{text} The scale of {unread} could not be read: the numbers are those reported.")
+}
+
+/// What the status says where it differs: the server goes by that.
+fn reported(budget: &Pdb, computed: &Numbers) -> String {
+    let Numbers { expected_pods, current_healthy, desired_healthy, disruptions_allowed } =
+        Numbers::reported(budget);
+    if Numbers::reported(budget) == *computed {
+        return String::new();
+    }
+    format!(
+        " (its status still says expected {expected_pods}, healthy {current_healthy}, desired {desired_healthy}, \
+         allowed {disruptions_allowed})"
+    )
 }
 
 fn in_flight(case: &Case<'_, '_>, budget: &Pdb) -> String {

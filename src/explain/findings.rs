@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::view::View;
-use super::{Explainer, Said, misconfigured, sync_failed, words};
+use super::{Explainer, Said, budget_waits, misconfigured, sync_failed, words};
 use crate::api::Finding;
 use crate::budget::{self, Cause};
 use crate::cluster::{Cluster, Pdb, Pod, Text, UnhealthyPolicy};
@@ -33,6 +33,7 @@ pub(super) fn of<'a>(explainer: &Explainer<'a>, budget: &'a Pdb) -> Vec<Found> {
         selects_nothing(cluster, budget),
         said(Finding::CountsNone, misconfigured::none_counted(&view)),
         blocks_unhealthy(cluster, &view),
+        said(Finding::Stale, budget_waits::not_observed(budget, explainer.now, explainer.patience)),
         selects_jobs(&view),
     ];
     let found = found.into_iter().flatten();

@@ -114,6 +114,7 @@ const RULES: &[(Reason, Rule)] = &[
     (Reason::BudgetNeverAllows, misconfigured::never_allows),
     (Reason::BudgetCountsNone, misconfigured::counts_none),
     (Reason::OwnerScalingDown, replacements::owner_scaling_down),
+    (Reason::BudgetStale, budget_waits::stale),
     (Reason::ReplacementMissing, replacements::missing),
     (Reason::ReplacementPending, replacements::pending),
     (Reason::BudgetUnhealthy, budget_waits::unhealthy),

@@ -62,7 +62,7 @@ pub(super) fn not_computed(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
     Some(Said {
         outlook: if lasting { Outlook::NeverClears } else { Outlook::MayClear },
         message: head + &in_the_way,
-        remedy: remedy(&name, &obstacles),
+        remedy: remedy(cluster, &name, &obstacles),
     })
 }
 
@@ -112,7 +112,7 @@ fn lasts(cluster: &Cluster, owner: &Owner<'_>, why: &str) -> bool {
     }
 }
 
-fn remedy(budget: &str, obstacles: &[Obstacle<'_>]) -> String {
+fn remedy(cluster: &Cluster, budget: &str, obstacles: &[Obstacle<'_>]) -> String {
     let Some(Obstacle { owner, lasting }) = obstacles.first() else {
         return format!(
             "repair what the controller names, or write minAvailable in budget {budget} as a number of pods"
@@ -121,10 +121,15 @@ fn remedy(budget: &str, obstacles: &[Obstacle<'_>]) -> String {
     let name = owner.name();
     match &*owner.kind {
         "Job" => {
-            let passing = if *lasting {
-                format!("delete {name} (ttlSecondsAfterFinished does it by itself)")
-            } else {
-                format!("wait for {name} to end and go")
+            let ttl = cluster.job(&owner.uid).is_some_and(|job| job.ttl_seconds.is_some());
+            let passing = match (lasting, ttl) {
+                (true, _) => format!("delete {name}"),
+                (false, true) => {
+                    format!("wait for {name} to end: its ttlSecondsAfterFinished then deletes it")
+                }
+                (false, false) => {
+                    format!("wait for {name} to end and delete it (or write ttlSecondsAfterFinished)")
+                }
             };
             format!("{passing}, or append to matchExpressions of budget {budget}: {WITHOUT_JOBS}")
         }

@@ -70,6 +70,7 @@ pub(super) fn budget() -> Pdb {
         uid: "uid-pdb".into(),
         resource_version: "1".into(),
         generation: 1,
+        spec_since: None,
         selector: Some(Selector { requirements: vec![equals("app", "web")] }),
         invalid_selector: None,
         min_available: None,

@@ -200,7 +200,7 @@ impl Content {
             ObjectKind::Node => serde_json::from_str(json).map(Self::Node),
             ObjectKind::Namespace => serde_json::from_str(json).map(Self::Namespace),
             ObjectKind::Pod => serde_json::from_str(json).map(Self::Pod),
-            ObjectKind::PodDisruptionBudget => serde_json::from_str(json).map(Self::Pdb),
+            ObjectKind::PodDisruptionBudget => WirePdb::decode(json).map(Self::Pdb),
             ObjectKind::ReplicationController => workload(WorkloadKind::ReplicationController),
             ObjectKind::ReplicaSet => workload(WorkloadKind::ReplicaSet),
             ObjectKind::Deployment => workload(WorkloadKind::Deployment),

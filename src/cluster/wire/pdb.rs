@@ -21,6 +21,32 @@ pub(in crate::cluster) struct WirePdb {
     spec: Spec,
     #[serde(deserialize_with = "or_default")]
     status: Status,
+    /// When somebody last wrote anything but the status.
+    #[serde(skip)]
+    written: Option<Timestamp>,
+}
+
+/// Who wrote what when.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Managed {
+    #[serde(deserialize_with = "or_default")]
+    metadata: ManagedFields,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ManagedFields {
+    #[serde(deserialize_with = "or_default")]
+    managed_fields: Vec<Writer>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Writer {
+    #[serde(deserialize_with = "or_default")]
+    subresource: String,
+    time: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -89,8 +115,16 @@ impl<'de> Deserialize<'de> for WireAmount {
 }
 
 impl WirePdb {
+    /// Budgets are few, so their text may be read twice: nothing else needs to know who wrote it.
+    pub(super) fn decode(json: &str) -> serde_json::Result<Self> {
+        let budget = serde_json::from_str::<Self>(json)?;
+        let writers = serde_json::from_str::<Managed>(json).unwrap_or_default().metadata.managed_fields;
+        let written =
+            writers.iter().filter(|writer| writer.subresource != "status").filter_map(|writer| writer.time);
+        Ok(Self { written: written.max(), ..budget })
+    }
     pub(super) fn into_pdb(self, interner: &mut Interner) -> Pdb {
-        let Self { metadata, spec, status } = self;
+        let Self { metadata, spec, status, written } = self;
         let (selector, invalid_selector) = match spec.selector.map(|selector| selector.read(interner)) {
             None => (None, None),
             Some(Ok(selector)) => (Some(selector), None),
@@ -108,6 +142,8 @@ impl WirePdb {
             uid: metadata.uid("PodDisruptionBudget"),
             resource_version: metadata.resource_version.as_str().into(),
             generation: metadata.generation,
+            // Only the first spec is as old as the object.
+            spec_since: metadata.creation_timestamp.filter(|_| metadata.generation <= 1).or(written),
             selector,
             invalid_selector,
             min_available,
@@ -148,5 +184,30 @@ fn policy(text: &str) -> UnhealthyPolicy {
         "" | "IfHealthyBudget" => UnhealthyPolicy::IfHealthyBudget,
         "AlwaysAllow" => UnhealthyPolicy::AlwaysAllow,
         _ => UnhealthyPolicy::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec_since(generation: i64, fields: &str) -> Option<String> {
+        let json = format!(
+            r#"{{"metadata": {{"name": "web", "generation": {generation}, "creationTimestamp": "2026-12-01T10:00:00Z",
+            "managedFields": {fields}}}}}"#
+        );
+        let budget = WirePdb::decode(&json).unwrap().into_pdb(&mut Interner::default());
+        budget.spec_since.map(|time| time.to_string())
+    }
+
+    #[test]
+    fn a_spec_is_as_old_as_its_last_write() {
+        let fields = r#"[{"time": "2026-12-01T11:00:00Z", "fieldsV1": {"f:spec": {}}},
+            {"time": "2026-12-01T10:30:00Z"}, {"time": "2026-12-01T12:00:00Z", "subresource": "status"}]"#;
+        assert_eq!(spec_since(1, fields).as_deref(), Some("2026-12-01T10:00:00Z"));
+        assert_eq!(spec_since(2, fields).as_deref(), Some("2026-12-01T11:00:00Z"));
+        // Dumps are often without them.
+        assert_eq!(spec_since(2, "null"), None);
+        assert_eq!(spec_since(2, "\"nonsense\""), None);
     }
 }

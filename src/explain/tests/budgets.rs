@@ -34,9 +34,10 @@ fn a_budget_that_a_running_job_spoils() {
             "Budget shop/web (minAvailable 50%) allows 0 evictions because the disruption \
              controller cannot compute it: “jobs.batch does not implement the scale \
              subresource”. In the way: cleanup-x on node-a (Job cleanup).",
-            "wait for Job cleanup to end and go, or append to matchExpressions of budget \
-             shop/web: {key: batch.kubernetes.io/job-name, operator: DoesNotExist}, {key: \
-             job-name, operator: DoesNotExist}",
+            "wait for Job cleanup to end and delete it (or write ttlSecondsAfterFinished), or \
+             append to matchExpressions of budget shop/web: {key: \
+             batch.kubernetes.io/job-name, operator: DoesNotExist}, {key: job-name, operator: \
+             DoesNotExist}",
         );
     }
 }
@@ -57,9 +58,9 @@ fn a_finished_job_spoils_it_until_somebody_deletes_it() {
         "Budget shop/web (maxUnavailable 1) allows 0 evictions because the disruption \
          controller cannot compute it: “jobs.batch does not implement the scale \
          subresource”. In the way: archive-x on node-a (Job archive, finished).",
-        "delete Job archive (ttlSecondsAfterFinished does it by itself), or append to \
-         matchExpressions of budget shop/web: {key: batch.kubernetes.io/job-name, \
-         operator: DoesNotExist}, {key: job-name, operator: DoesNotExist}",
+        "delete Job archive, or append to matchExpressions of budget shop/web: {key: \
+         batch.kubernetes.io/job-name, operator: DoesNotExist}, {key: job-name, operator: \
+         DoesNotExist}",
     );
     let outlook = |finished, ttl_seconds| {
         let mut world = world();
@@ -376,6 +377,7 @@ fn a_pod_that_was_let_go_uses_the_budget_up() {
     let world =
         World::new().stateful_set("web", 2).budget("web", "minAvailable: 1").change_budget(|budget| {
             budget.status.disrupted_pods.insert("web-0".into(), ago(1));
+            budget.status.current_healthy = 1;
             budget.status.disruptions_allowed = 0;
         });
     world.waits(
@@ -443,6 +445,42 @@ fn a_budget_that_the_controller_has_not_looked_at() {
          controller has not processed its present spec (generation 2, observed 1).",
         "nothing to change: wait until the disruption controller has processed budget \
          shop/web",
+    );
+    let late = |seconds| {
+        World::new().deployment("web", 3).budget("web", "maxUnavailable: 1").change_budget(|budget| {
+            budget.generation = 2;
+            budget.spec_since = Some(ago(seconds));
+        })
+    };
+    assert_eq!(late(29).judge("web-7d-0").wait.map(|wait| wait.reason), Some(Reason::BudgetExhausted));
+    late(30).waits(
+        "web-7d-0",
+        Reason::BudgetStale,
+        Outlook::MayClear,
+        "Budget shop/web (maxUnavailable: 1) was written 2026-12-01T09:59:30Z and is not \
+         processed since (generation 2, observed 1), so the server refuses evictions: is \
+         the disruption controller down?",
+        "check that kube-controller-manager runs and is not overloaded",
+    );
+    // A sync that failed is another story.
+    let failed =
+        late(30).change_budget(|budget| budget.status.sync_failed = Some("found no controllers".into()));
+    assert_eq!(failed.judge("web-7d-0").wait.map(|wait| wait.reason), Some(Reason::BudgetSyncFailed));
+}
+
+#[test]
+fn a_status_that_lags_behind_is_said() {
+    let world = World::new().stateful_set("web", 2).change("web-1", |pod| pod.ready = false);
+    let world = world.budget("web", "maxUnavailable: 1").change("web-1", |pod| pod.ready = true);
+    world.waits(
+        "web-0",
+        Reason::BudgetExhausted,
+        Outlook::WillClear,
+        "Budget shop/web (maxUnavailable 1 of 2) allows 0 evictions now: expected 2, \
+         healthy 2, desired 1 (its status still says expected 2, healthy 1, desired 1, \
+         allowed 0).",
+        "nothing to change: wait until the replacements are Ready; to go faster let budget \
+         shop/web allow more at once",
     );
 }
 

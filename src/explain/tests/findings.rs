@@ -146,3 +146,19 @@ fn blocks_unhealthy() {
     let world = world.change_budget(|budget| budget.unhealthy_policy = UnhealthyPolicy::AlwaysAllow);
     assert_eq!(world.findings(), []);
 }
+
+#[test]
+fn stale() {
+    let world =
+        World::new().deployment("web", 3).budget("web", "maxUnavailable: 1").change_budget(|budget| {
+            budget.generation = 2;
+            budget.spec_since = Some(ago(30));
+        });
+    world.finds(
+        Finding::Stale,
+        "Budget shop/web (maxUnavailable: 1) was written 2026-12-01T09:59:30Z and is not \
+         processed since (generation 2, observed 1), so the server refuses evictions: is \
+         the disruption controller down?",
+        "check that kube-controller-manager runs and is not overloaded",
+    );
+}

@@ -322,6 +322,7 @@ fn pdb(name: &str, field: &str, value: i32) -> Pdb {
         uid: format!("uid-{name}").into(),
         resource_version: "1".into(),
         generation: 1,
+        spec_since: None,
         selector: Some(Selector { requirements: vec![requirement] }),
         invalid_selector: None,
         min_available: (field == "minAvailable").then_some(Amount::Int(value)),
