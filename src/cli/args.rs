@@ -1,8 +1,10 @@
 //! What can be written on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 /// Drains nodes for maintenance, and says what keeps pods from being evicted.
 #[derive(Debug, Parser)]
@@ -64,7 +66,6 @@ pub enum Command {
 
 /// Which pods.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = false)]
 pub struct Explain {
     #[command(subcommand)]
     pub which: Option<Which>,
@@ -88,4 +89,16 @@ pub enum Which {
         /// Namespace and name as NAMESPACE/NAME, or the name in the namespace of -n or of the context.
         name: String,
     },
+}
+
+/// Reads the command line, and what clap cannot tell.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let cli = Cli::try_parse_from(words)?;
+    if let Command::Explain(what) = &cli.command
+        && what.all == what.which.is_some()
+    {
+        let problem = "write one of: explain node NAME, explain pod NAMESPACE/NAME, explain --all";
+        return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, problem));
+    }
+    Ok(cli)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::args::Global;
 use super::output::Outcome;
 use super::source::{Scope, Source};
-use super::table::Table;
+use super::table::{self, Table};
 use crate::api::Finding;
 use crate::budget::Numbers;
 use crate::cluster::{Cluster, Pdb};
@@ -14,7 +14,7 @@ use crate::explain::{Explainer, Found, Patience};
 
 /// The answer; a contract with scripts.
 #[derive(Debug, Serialize)]
-struct Answer {
+pub(super) struct Answer {
     budgets: Vec<Budget>,
 }
 
@@ -61,10 +61,10 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<Outcome> {
     let scope = source.scope(global);
     let cluster = source.read(&scope).await?;
     let (answer, blocked) = answer(&cluster, &scope, Timestamp::now());
-    Outcome::of(global.output, &answer, blocked, || table(&answer, &scope))
+    Outcome::of(global.output, &answer, blocked, || table(&answer, &scope, table::width()))
 }
 
-fn answer(cluster: &Cluster, scope: &Scope, now: Timestamp) -> (Answer, bool) {
+pub(super) fn answer(cluster: &Cluster, scope: &Scope, now: Timestamp) -> (Answer, bool) {
     let patience = Patience::default();
     let explainer = Explainer::new(cluster, now, &patience);
     let mut budgets: Vec<&Pdb> =
@@ -125,7 +125,7 @@ impl From<Numbers> for Four {
     }
 }
 
-fn table(answer: &Answer, scope: &Scope) -> String {
+pub(super) fn table(answer: &Answer, scope: &Scope, width: usize) -> String {
     if answer.budgets.is_empty() {
         return match scope {
             Scope::All => "No PodDisruptionBudgets.\n".to_owned(),
@@ -133,7 +133,7 @@ fn table(answer: &Answer, scope: &Scope) -> String {
         };
     }
     let mut table =
-        Table::new(&["NAMESPACE", "NAME", "ALLOWED", "EXPECTED", "HEALTHY", "DESIRED", "FINDINGS"]);
+        Table::new(&["NAMESPACE", "NAME", "ALLOWED", "EXPECTED", "HEALTHY", "DESIRED", "FINDINGS"], width);
     let mut differs = false;
     for budget in &answer.budgets {
         let (reported, computed) = (budget.reported, budget.computed.numbers);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::args::{Explain, Global, Which};
 use super::output::Outcome;
 use super::source::{Scope, Source};
-use super::table::Table;
+use super::table::{self, Table};
 use super::verify::{self, Verified};
 use crate::api::{Outlook, PodPolicy};
 use crate::cluster::{Cluster, Pod, PodKey};
@@ -18,7 +18,7 @@ use crate::explain::{Explainer, Patience, Treatment};
 
 /// The answer; a contract with scripts.
 #[derive(Debug, Serialize)]
-struct Answer {
+pub(super) struct Answer {
     pods: Vec<PodAnswer>,
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn run(global: &Global, what: &Explain) -> anyhow::Result<Outco
     let blocked =
         answer.pods.iter().any(|pod| pod.outlook.is_some_and(|outlook| outlook != Outlook::WillClear));
     let one = matches!(asked, Asked::Pod(_));
-    Outcome::of(global.output, &answer, blocked, || table(&answer, one))
+    Outcome::of(global.output, &answer, blocked, || table(&answer, one, table::width()))
 }
 
 /// Which pods are asked about.
@@ -72,9 +72,9 @@ enum Asked {
 
 impl Asked {
     fn of(global: &Global, what: &Explain, source: &Source) -> anyhow::Result<Self> {
-        match (&what.which, what.all) {
-            (Some(Which::Node { name }), false) => Ok(Self::Node(name.clone())),
-            (Some(Which::Pod { name }), false) => {
+        match &what.which {
+            Some(Which::Node { name }) => Ok(Self::Node(name.clone())),
+            Some(Which::Pod { name }) => {
                 let (namespace, name) = match (name.split_once('/'), source.scope(global)) {
                     (Some((namespace, name)), _) => (namespace.to_owned(), name),
                     (None, Scope::One(namespace)) => (namespace, name.as_str()),
@@ -84,8 +84,7 @@ impl Asked {
                 };
                 Ok(Self::Pod(PodKey { namespace: namespace.into(), name: name.into() }))
             }
-            (None, true) => Ok(Self::All(global.namespace.clone().map_or(Scope::All, Scope::One))),
-            _ => anyhow::bail!("write one of: node NAME, pod NAMESPACE/NAME, --all"),
+            None => Ok(Self::All(global.namespace.clone().map_or(Scope::All, Scope::One))),
         }
     }
 
@@ -127,7 +126,7 @@ impl Asked {
     }
 }
 
-fn answer(
+pub(super) fn answer(
     cluster: &Cluster,
     pods: &[Arc<Pod>],
     mut verified: BTreeMap<PodKey, Verified>,
@@ -165,14 +164,14 @@ fn answer(
 }
 
 /// Waiting pods, the worst first and equal ones together; of the others a count, or, of one pod, what is to be said.
-fn table(answer: &Answer, one: bool) -> String {
+pub(super) fn table(answer: &Answer, one: bool, width: usize) -> String {
     let verified = answer.pods.iter().any(|pod| pod.verified.is_some());
     let mut header = vec!["NAMESPACE", "POD", "NODE", "ACTION", "CODE"];
     if verified {
         header.push("VERIFIED");
     }
     header.extend(["BUDGETS", "REASON", "OUTLOOK"]);
-    let mut table = Table::new(&header);
+    let mut table = Table::new(&header, width);
     let mut waiting: Vec<&PodAnswer> = answer.pods.iter().filter(|pod| one || pod.reason.is_some()).collect();
     let same = |pod: &PodAnswer| (std::cmp::Reverse(pod.outlook), pod.reason, pod.message.clone());
     waiting.sort_by_cached_key(|pod| (same(pod), pod.namespace.clone(), pod.name.clone()));
@@ -193,17 +192,13 @@ fn table(answer: &Answer, one: bool) -> String {
     let ignored = answer.pods.iter().filter(|pod| pod.action == "Ignore").count();
     let free = answer.pods.len() - waiting.len() - ignored;
     let rows = table.render();
-    let gap = if rows.is_empty() {
-        ""
-    } else {
-        "
-"
-    };
+    let gap = if rows.is_empty() { "" } else { "\n" };
+    let verb =
+        |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     format!(
-        "{rows}{gap}{} wait, {free} would be evicted now, {ignored} are left alone (of DaemonSets, static, or \
-         finished).
-",
-        waiting.len()
+        "{rows}{gap}{}, {free} would be evicted now, {} left alone.\n",
+        verb(waiting.len(), "pod waits", "pods wait"),
+        verb(ignored, "is", "are")
     )
 }
 

@@ -12,6 +12,7 @@ use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config};
 
 use super::args::Global;
+use super::failure;
 use super::source::Scope;
 use crate::budget;
 use crate::cluster::{Change, Cluster, Kind, ObjectKind, Raw, Watched, kinds};
@@ -30,6 +31,7 @@ pub(super) struct Live {
     /// Sends each request once: a refused eviction must not be repeated.
     once: Client,
     namespace: String,
+    server: String,
 }
 
 impl Live {
@@ -37,13 +39,13 @@ impl Live {
         let mut config = config(global).await?;
         config.read_timeout = Some(SILENCE);
         config.reset_reader_on_write = true;
-        let namespace = config.default_namespace.clone();
+        let (namespace, server) = (config.default_namespace.clone(), config.cluster_url.to_string());
         let mut once = config.clone();
         once.default_retry = false;
         let client = |config| {
             Client::try_from(config).context("cannot set up the connection that the kubeconfig describes")
         };
-        Ok(Self { client: client(config)?, once: client(once)?, namespace })
+        Ok(Self { client: client(config)?, once: client(once)?, namespace, server })
     }
 
     pub(super) fn default_namespace(&self) -> &str {
@@ -103,14 +105,17 @@ impl Live {
             Scope::All => Api::all(self.client.clone()),
             Scope::One(namespace) => Api::namespaced(self.client.clone(), namespace),
         };
-        pages(api, K::KIND).await
+        pages(api, K::KIND, &self.server).await
     }
 
     /// Objects without a namespace. Whoever may read one namespace only gets along without them.
     async fn shared<K: Kind<Scope = ClusterResourceScope>>(&self, scope: &Scope) -> anyhow::Result<Vec<Raw>> {
-        match pages(Api::<Watched<K>>::all(self.client.clone()), K::KIND).await {
-            Err(error) if *scope != Scope::All && is_forbidden(&error) => {
-                eprintln!("warning: {error:#}; the answer does without");
+        match pages(Api::<Watched<K>>::all(self.client.clone()), K::KIND, &self.server).await {
+            Err(error) if *scope != Scope::All && failure::is_forbidden(&error) => {
+                eprintln!(
+                    "warning: may not list {0}: the answer does without what they say",
+                    K::KIND.plural()
+                );
                 Ok(Vec::new())
             }
             answer => answer,
@@ -118,12 +123,7 @@ impl Live {
     }
 }
 
-fn is_forbidden(error: &anyhow::Error) -> bool {
-    let answer = error.downcast_ref::<kube::Error>();
-    matches!(answer, Some(kube::Error::Api(status)) if status.is_forbidden())
-}
-
-async fn pages<K: Kind>(api: Api<Watched<K>>, kind: ObjectKind) -> anyhow::Result<Vec<Raw>>
+async fn pages<K: Kind>(api: Api<Watched<K>>, kind: ObjectKind, server: &str) -> anyhow::Result<Vec<Raw>>
 where
     Watched<K>: kube::Resource<DynamicType = ()>,
 {
@@ -137,7 +137,7 @@ where
                 params = ListParams::default();
                 continue;
             }
-            page => page.with_context(|| format!("cannot list {}", kind.plural()))?,
+            page => page.map_err(|error| failure::listing(kind.plural(), server, error))?,
         };
         objects.extend(page.items.into_iter().map(Watched::into_raw));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -157,10 +157,12 @@ async fn config(global: &Global) -> anyhow::Result<Config> {
             .await
             .with_context(|| format!("cannot use the kubeconfig {}", path.display()));
     }
-    if global.context.is_some() {
-        return Config::from_kubeconfig(&options).await.context("cannot use that context of the kubeconfig");
+    if let Some(name) = &global.context {
+        return Config::from_kubeconfig(&options).await.with_context(|| {
+            format!("cannot use the context {name}; kubectl config get-contexts lists them")
+        });
     }
     Config::infer()
         .await
-        .context("no cluster to ask: name one with --kubeconfig, or read objects with --from")
+        .context("no cluster to ask: name a kubeconfig with --kubeconfig, or read objects with --from")
 }

@@ -3,15 +3,16 @@
 mod args;
 mod budgets;
 mod explain;
+mod failure;
 mod live;
 mod output;
 mod source;
 mod table;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::process::ExitCode;
-
-use clap::Parser as _;
 
 use args::{Cli, Command};
 use output::Outcome;
@@ -19,7 +20,7 @@ use output::Outcome;
 /// Runs the command line and says how it went: 0 fine, 1 failed, 2 wrong usage, 3 blocked.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // Nothing better can be done about a closed output than to say nothing.
@@ -30,7 +31,7 @@ pub fn main() -> ExitCode {
     match run(&cli) {
         Ok(outcome) => output::print(&outcome),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", failure::sentence(&error));
             ExitCode::from(1)
         }
     }

@@ -4,6 +4,11 @@
 const WIDTH: usize = 120;
 const NARROWEST: usize = 60;
 
+/// How wide sentences may be here.
+pub(super) fn width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH)
+}
+
 /// Rows of cells, and sentences between them.
 pub(super) struct Table {
     header: Vec<&'static str>,
@@ -18,11 +23,7 @@ enum Line {
 }
 
 impl Table {
-    pub(super) fn new(header: &[&'static str]) -> Self {
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        Self::with_width(header, columns.unwrap_or(WIDTH))
-    }
-    fn with_width(header: &[&'static str], width: usize) -> Self {
+    pub(super) fn new(header: &[&'static str], width: usize) -> Self {
         Self { header: header.to_vec(), lines: Vec::new(), width: width.max(NARROWEST) }
     }
     pub(super) fn row(&mut self, cells: Vec<String>) {
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_sentences_wrapped() {
-        let mut table = Table::with_width(&["NAMESPACE", "POD"], 60);
+        let mut table = Table::new(&["NAMESPACE", "POD"], 60);
         table.row(vec!["shop".into(), "wéb-0".into()]);
         table.row(vec!["a-longer-namespace".into(), "x".into()]);
         table.sentence("Budget shop/web allows 0 evictions now: expected 3, healthy 2, desired 2.");
@@ -119,7 +120,7 @@ a-longer-namespace   x
     Done.
 ";
         assert_eq!(table.render(), expected);
-        assert_eq!(Table::with_width(&["A"], 60).render(), "");
+        assert_eq!(Table::new(&["A"], 60).render(), "");
     }
 
     #[test]

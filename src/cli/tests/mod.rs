@@ -1,0 +1,182 @@
+//! What scripts and people read, word by word.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::args::{self, Command, Format};
+use super::source::Scope;
+use super::{budgets, explain};
+use crate::cluster::{Cluster, Files, Pod};
+
+const NOW: Timestamp = Timestamp::constant(1_796_119_200, 0);
+
+fn shop() -> Cluster {
+    let mut files = Files::default();
+    files.add_text("shop.yaml", include_str!("shop.yaml")).unwrap();
+    files.finish().0
+}
+
+fn pods(cluster: &Cluster) -> Vec<Arc<Pod>> {
+    cluster.pods_on("node-a").cloned().collect()
+}
+
+#[test]
+fn budgets_as_json() {
+    let (answer, blocked) = budgets::answer(&shop(), &Scope::All, NOW);
+    assert!(blocked);
+    let message = "Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 healthy pod, \
+                   and StatefulSet web (1 replica) can have 1 at most.";
+    let remedy = "in budget shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then down \
+                  while it moves), or run at least 2 replicas";
+    assert_eq!(
+        serde_json::to_value(&answer).unwrap(),
+        json!({"budgets": [{
+            "namespace": "shop",
+            "name": "web",
+            "reported": {"expectedPods": 2, "currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0},
+            "computed": {
+                "expectedPods": 1,
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "disruptionsAllowed": 0,
+                "syncError": null,
+            },
+            "agrees": false,
+            "findings": ["NeverAllows"],
+            "details": [{"finding": "NeverAllows", "message": message, "remedy": remedy}],
+        }]})
+    );
+    let (elsewhere, blocked) = budgets::answer(&shop(), &Scope::One("tools".into()), NOW);
+    assert_eq!((serde_json::to_value(&elsewhere).unwrap(), blocked), (json!({"budgets": []}), false));
+}
+
+#[test]
+fn budgets_as_a_table() {
+    let table = |scope: Scope| budgets::table(&budgets::answer(&shop(), &scope, NOW).0, &scope, 120);
+    let expected = "\
+NAMESPACE   NAME   ALLOWED   EXPECTED   HEALTHY   DESIRED   FINDINGS
+shop        web    0         2→1        1         1         NeverAllows
+    Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 healthy pod, and StatefulSet web (1
+    replica) can have 1 at most.
+  → in budget shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then down while it moves), or
+    run at least 2 replicas
+
+    1→0: the budget's status reports 1, and by its pods and owners it should report 0.
+";
+    assert_eq!(table(Scope::All), expected);
+    assert_eq!(table(Scope::One("tools".into())), "No PodDisruptionBudgets in namespace tools.\n");
+}
+
+#[test]
+fn explain_as_json() {
+    let cluster = shop();
+    let answer = explain::answer(&cluster, &pods(&cluster), BTreeMap::new(), NOW);
+    let pod = |namespace: &str, name: &str, action: &str, code: u16, budgets: &[&str]| {
+        json!({
+            "namespace": namespace,
+            "name": name,
+            "node": "node-a",
+            "action": action,
+            "eviction": {"code": code, "budgets": budgets},
+            "reason": null,
+            "outlook": null,
+            "remedy": "",
+        })
+    };
+    let mut expected = [
+        pod("shop", "agent-x", "Ignore", 201, &[]),
+        pod("shop", "lone", "Refuse", 201, &[]),
+        pod("shop", "web-0", "Evict", 429, &["web"]),
+        pod("tools", "free", "Evict", 201, &[]),
+    ];
+    let [agent, lone, web, free] = &mut expected;
+    agent["message"] = json!("Left alone: it belongs to DaemonSet agent.");
+    lone["reason"] = json!("Unmanaged");
+    lone["outlook"] = json!("NeverClears");
+    lone["message"] = json!(
+        "This pod has no controller, so nothing would create it again, and spec.pods.unmanaged is Refuse."
+    );
+    lone["remedy"] = json!(
+        "let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in the \
+         plan"
+    );
+    web["reason"] = json!("BudgetNeverAllows");
+    web["outlook"] = json!("NeverClears");
+    web["message"] = json!(
+        "Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 healthy pod, and \
+         StatefulSet web (1 replica) can have 1 at most."
+    );
+    web["remedy"] = json!(
+        "in budget shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then down while it \
+         moves), or run at least 2 replicas"
+    );
+    free["message"] = json!("Would be evicted: no budget selects it.");
+    assert_eq!(serde_json::to_value(&answer).unwrap(), json!({ "pods": expected }));
+}
+
+#[test]
+fn explain_as_a_table() {
+    let cluster = shop();
+    let all = pods(&cluster);
+    let answer = explain::answer(&cluster, &all, BTreeMap::new(), NOW);
+    let expected = "\
+NAMESPACE   POD     NODE     ACTION   CODE   BUDGETS   REASON              OUTLOOK
+shop        web-0   node-a   Evict    429    web       BudgetNeverAllows   NeverClears
+    Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 healthy pod, and StatefulSet web (1
+    replica) can have 1 at most.
+  → in budget shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then down while it moves), or
+    run at least 2 replicas
+shop        lone    node-a   Refuse   201    -         Unmanaged           NeverClears
+    This pod has no controller, so nothing would create it again, and spec.pods.unmanaged is Refuse.
+  → let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in the plan
+
+2 pods wait, 1 would be evicted now, 1 is left alone.
+";
+    assert_eq!(explain::table(&answer, false, 120), expected);
+    let free: Vec<_> = all.into_iter().filter(|pod| &*pod.name == "free").collect();
+    let answer = explain::answer(&cluster, &free, BTreeMap::new(), NOW);
+    let expected = "\
+NAMESPACE   POD    NODE     ACTION   CODE   BUDGETS   REASON   OUTLOOK
+tools       free   node-a   Evict    201    -         -        -
+    Would be evicted: no budget selects it.
+";
+    assert_eq!(explain::table(&answer, true, 120), expected);
+}
+
+/// Parses a command line that is written with spaces.
+fn parse(line: &str) -> Result<args::Cli, clap::Error> {
+    args::parse(line.split(' ').map(Into::into))
+}
+
+#[test]
+fn options_stand_before_and_behind_the_command() {
+    let cli = parse("kubectl-drainplan --from a.yaml b.json explain --all -o json").unwrap();
+    assert_eq!(cli.global.from.len(), 2);
+    assert_eq!(cli.global.output, Format::Json);
+    assert!(matches!(cli.command, Command::Explain(args::Explain { all: true, .. })));
+    let cli = parse("kubectl-drainplan explain node n1 --from a.yaml b.json").unwrap();
+    assert_eq!(cli.global.from.len(), 2);
+    assert!(parse("kubectl-drainplan explain pod shop/web-0 --verify -n shop").is_ok());
+    assert!(parse("kubectl-drainplan budgets -A").unwrap().global.all_namespaces);
+}
+
+#[test]
+fn contradictions_are_wrong_usage() {
+    for line in [
+        "kubectl-drainplan",
+        "kubectl-drainplan nonsense",
+        "kubectl-drainplan explain",
+        "kubectl-drainplan explain --all node n1",
+        "kubectl-drainplan budgets -A -n shop",
+        "kubectl-drainplan budgets -o wide",
+        "kubectl-drainplan explain --all --verify --from a.yaml",
+        "kubectl-drainplan budgets --from a.yaml --context c",
+    ] {
+        let error = parse(line).expect_err(line);
+        assert!(error.use_stderr(), "{line}");
+    }
+    assert!(!parse("kubectl-drainplan --help").unwrap_err().use_stderr());
+}
