@@ -11,10 +11,9 @@ use anyhow::{Context as _, Result, bail};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, timeout};
 
-use crate::harness::{Bed, Installation, dump};
+use crate::harness::{Bed, Installation, dump, interrupted};
 
 /// The list of the cases, for people and for this program.
 const LISTED: &str = include_str!("cases.md");
@@ -127,20 +126,6 @@ pub fn main(choice: &Choice, cases: &[Case]) -> ExitCode {
             eprintln!("\n{error:#}");
             ExitCode::FAILURE
         }
-    }
-}
-
-async fn interrupted() {
-    let wait = async {
-        let mut terminated = signal(SignalKind::terminate())?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted,
-            _ = terminated.recv() => Ok(()),
-        }
-    };
-    if let Err(error) = wait.await {
-        eprintln!("no signal can be received: {error}");
-        std::future::pending::<()>().await;
     }
 }
 

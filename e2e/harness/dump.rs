@@ -9,8 +9,7 @@ use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::bed::pods_told;
-use super::{Bed, cordoned, holder};
+use super::{Bed, cordoned, marks, pods_told};
 
 /// Lines of the controller's log that are shown.
 const LOG_LINES: usize = 60;
@@ -32,12 +31,12 @@ pub async fn dump(bed: &Bed) -> String {
     }
     say("---- nodes");
     for node in items::<Node>(Api::all(bed.client())).await.iter().filter(|node| ours(&node.name_any())) {
-        say(&format!("{} cordoned {} {:?}", node.name_any(), cordoned(node), holder(node)));
+        say(&format!("{} cordoned {} {:?}", node.name_any(), cordoned(node), marks(node)));
     }
     say("---- pods");
-    say(&pods_told(&items::<Pod>(bed.pods()).await).replace("; ", "\n"));
+    say(&pods_told(&items::<Pod>(bed.space.pods()).await).replace("; ", "\n"));
     say("---- budgets");
-    for budget in items::<PodDisruptionBudget>(bed.budgets()).await {
+    for budget in items::<PodDisruptionBudget>(bed.space.budgets()).await {
         say(&serde_json::to_string(&budget).unwrap_or_default());
     }
     say("---- events");

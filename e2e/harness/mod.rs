@@ -8,9 +8,12 @@ mod bed;
 mod controller;
 mod dump;
 mod installation;
+pub mod nodes;
 mod objects;
 mod plan;
 mod record;
+mod signals;
+mod space;
 mod testbed;
 
 pub use audit::{Audit, Request};
@@ -18,9 +21,10 @@ pub use bed::Bed;
 pub use controller::Controller;
 pub use dump::dump;
 pub use installation::Installation;
-pub use objects::{
-    Template, allowed, cordoned, holder, is_ready, node_of, owned_by, ready_pods, terminating, uid,
-};
+pub use nodes::{cordoned, marks};
+pub use objects::{Template, allowed, is_ready, node_of, owned_by, pods_told, ready_pods, terminating, uid};
 pub use plan::PlanRun;
 pub use record::{Record, Recorder, Sight};
+pub use signals::interrupted;
+pub use space::Space;
 pub use testbed::Testbed;

@@ -1,6 +1,6 @@
 //! Objects of the cases, and what is read off them.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ impl Template {
     }
 
     /// As JSON, with the labels that a workload selects by, on nodes with these labels.
-    pub fn json(&self, labels: &Value, node_labels: &Value) -> Value {
+    pub fn json(&self, labels: &Value, node_labels: &Map<String, Value>) -> Value {
         let mut spec = json!({
             "nodeSelector": node_labels,
             "restartPolicy": self.restart_policy,
@@ -92,21 +92,23 @@ pub fn uid<K: kube::Resource>(object: &K) -> String {
     object.meta().uid.clone().unwrap_or_default()
 }
 
-/// Whether the node is cordoned.
-pub fn cordoned(node: &Node) -> bool {
-    node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
-}
-
-/// The annotations and labels of ours on a node.
-pub fn holder(node: &Node) -> Vec<String> {
-    let ours = |(key, value): (&String, &String)| {
-        key.starts_with(drainplan::api::names::PREFIX).then(|| format!("{key}={value}"))
-    };
-    node.annotations().iter().filter_map(ours).chain(node.labels().iter().filter_map(ours)).collect()
-}
-
 /// What a budget reports as allowed, once it is about its present spec.
 pub fn allowed(budget: &PodDisruptionBudget) -> Option<i32> {
     let status = budget.status.as_ref()?;
     (status.observed_generation == budget.metadata.generation).then_some(status.disruptions_allowed).flatten()
+}
+
+/// Pods in one line.
+pub fn pods_told(pods: &[Pod]) -> String {
+    if pods.is_empty() {
+        return "no pods".to_owned();
+    }
+    let told = pods.iter().map(|pod| {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("-");
+        let ready = if is_ready(pod) { "Ready" } else { "unready" };
+        let going = if terminating(pod) { " terminating" } else { "" };
+        format!("{name} {} on {} {phase} {ready}{going}", uid(pod), node_of(pod))
+    });
+    told.collect::<Vec<_>>().join("; ")
 }

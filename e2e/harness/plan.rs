@@ -21,8 +21,7 @@ pub struct PlanRun {
 impl PlanRun {
     /// Creates a plan.
     pub async fn create(client: Client, name: &str, spec: Value) -> Result<Self> {
-        let api: Api<DrainPlan> = Api::all(client);
-        let recorder = Recorder::start(api.clone(), Some(&format!("metadata.name={name}"))).await?;
+        let run = Self::watch(client, name).await?;
         let plan = json!({
             "apiVersion": "drainplan.dev/v1alpha1",
             "kind": "DrainPlan",
@@ -30,7 +29,14 @@ impl PlanRun {
             "spec": spec,
         });
         let plan: DrainPlan = serde_json::from_value(plan)?;
-        api.create(&PostParams::default(), &plan).await.with_context(|| format!("plan {name}"))?;
+        run.api.create(&PostParams::default(), &plan).await.with_context(|| format!("plan {name}"))?;
+        Ok(run)
+    }
+
+    /// Watches a plan that somebody else will create.
+    pub async fn watch(client: Client, name: &str) -> Result<Self> {
+        let api: Api<DrainPlan> = Api::all(client);
+        let recorder = Recorder::start(api.clone(), Some(&format!("metadata.name={name}"))).await?;
         Ok(Self { name: name.to_owned(), api, recorder })
     }
 

@@ -20,10 +20,10 @@ async fn budget_that_never_allows(bed: Bed) -> Result<()> {
     const TIMEOUT: Duration = Duration::from_secs(4);
     let nodes = bed.nodes(&["a"], 110).await?;
     let node = nodes.first().context("no node")?;
-    bed.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 0})).await?;
-    bed.deployment("web", 2, &Template::new()).await?;
-    let pods = bed.all_ready("web", 2).await?;
-    bed.budget_allows("web", 2, 0).await?;
+    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 0})).await?;
+    bed.space.deployment("web", 2, &Template::new()).await?;
+    let pods = bed.space.all_ready("web", 2).await?;
+    bed.space.budget_allows("web", 2, 0).await?;
     let watched = bed.record_nodes().await?;
 
     let plan = bed
@@ -84,12 +84,12 @@ async fn budget_that_never_allows(bed: Bed) -> Result<()> {
 
 async fn slow_replacement(bed: Bed) -> Result<()> {
     let nodes = bed.nodes(&["a"], 2).await?;
-    bed.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
-    bed.deployment("web", 2, &Template::new().sim("ready-after", "3s")).await?;
-    let original = bed.all_ready("web", 2).await?;
-    bed.budget_allows("web", 2, 1).await?;
+    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+    bed.space.deployment("web", 2, &Template::new().sim("ready-after", "3s")).await?;
+    let original = bed.space.all_ready("web", 2).await?;
+    bed.space.budget_allows("web", 2, 1).await?;
     bed.nodes(&["spare"], 110).await?;
-    let record = Recorder::start(bed.pods(), None).await?;
+    let record = Recorder::start(bed.space.pods(), None).await?;
 
     let plan = bed
         .plan(

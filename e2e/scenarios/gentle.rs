@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::shared;
-use crate::harness::{Bed, Recorder, Request, Template, node_of, ready_pods, uid};
+use crate::harness::{Bed, Recorder, Request, Template, node_of, nodes, ready_pods, uid};
 use crate::runner::Case;
 
 const MINUTES: Duration = Duration::from_mins(2);
@@ -21,15 +21,15 @@ pub fn cases() -> Vec<Case> {
 /// Six replicas of `web` under maxUnavailable 1, two on each of the nodes a, b and c, which have no more room.
 async fn two_on_each(bed: &Bed) -> Result<(Vec<String>, Vec<Pod>)> {
     let nodes = bed.nodes(&["a", "b", "c"], 2).await?;
-    bed.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
-    bed.deployment("web", 6, &Template::new().sim("ready-after", "500ms")).await?;
-    let pods = bed.all_ready("web", 6).await?;
+    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+    bed.space.deployment("web", 6, &Template::new().sim("ready-after", "500ms")).await?;
+    let pods = bed.space.all_ready("web", 6).await?;
     let mut on: BTreeMap<&str, usize> = BTreeMap::new();
     for pod in &pods {
         *on.entry(node_of(pod)).or_default() += 1;
     }
     ensure!(nodes.iter().all(|node| on.get(node.as_str()) == Some(&2)), "not two on each node: {on:?}");
-    bed.budget_allows("web", 6, 1).await?;
+    bed.space.budget_allows("web", 6, 1).await?;
     Ok((nodes, pods))
 }
 
@@ -51,7 +51,7 @@ fn five_stayed_ready(record: &Recorder<Pod>) -> Result<()> {
 async fn six_replicas_on_three_nodes(bed: Bed) -> Result<()> {
     let (nodes, pods) = two_on_each(&bed).await?;
     bed.nodes(&["spare"], 110).await?;
-    let record = Recorder::start(bed.pods(), None).await?;
+    let record = Recorder::start(bed.space.pods(), None).await?;
 
     let plan = bed
         .plan(
@@ -79,21 +79,21 @@ async fn six_replicas_on_three_nodes(bed: Bed) -> Result<()> {
         let kept = format!("{}={}", names::KEPT_CORDONED, plan.name);
         bed.node_rests(node, true, &[kept]).await?;
     }
-    bed.node_rests(&bed.node("spare"), false, &[]).await
+    bed.node_rests(&bed.named("spare"), false, &[]).await
 }
 
 async fn no_spare_node(bed: Bed) -> Result<()> {
-    let (nodes, pods) = two_on_each(&bed).await?;
-    for node in &nodes {
-        bed.resize(node, 110).await?;
+    let (all, pods) = two_on_each(&bed).await?;
+    for node in &all {
+        nodes::resize(bed.client(), node, 110).await?;
     }
-    let record = Recorder::start(bed.pods(), None).await?;
+    let record = Recorder::start(bed.space.pods(), None).await?;
 
     let plan = bed
         .plan(
             "plan",
             json!({
-                "nodes": {"names": nodes},
+                "nodes": {"names": all},
                 "timeouts": {"node": "2m"},
                 "handOff": {"then": "Uncordon"},
             }),
@@ -113,7 +113,7 @@ async fn no_spare_node(bed: Bed) -> Result<()> {
         "the plan counts {counted:?} evicted pods, the server {}",
         accepted.len()
     );
-    for node in &nodes {
+    for node in &all {
         bed.node_rests(node, false, &[]).await?;
     }
     Ok(())

@@ -167,9 +167,9 @@ async fn wrong_plans(bed: Bed) -> Result<()> {
     let mut said = BTreeSet::new();
     let mut fields = BTreeSet::new();
     for wrong in wrong_plans_table() {
-        let Err(status) = create(&api, &bed.node("wrong"), &wrong.spec).await? else {
+        let Err(status) = create(&api, &bed.named("wrong"), &wrong.spec).await? else {
             faults.push(format!("accepted: {}", wrong.spec));
-            api.delete(&bed.node("wrong"), &DeleteParams::default()).await?;
+            api.delete(&bed.named("wrong"), &DeleteParams::default()).await?;
             continue;
         };
         if status.code != 422 || !status.message.contains(&wrong.says) {

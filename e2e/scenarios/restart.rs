@@ -41,12 +41,12 @@ fn clocks_stand(plan: &PlanRun) -> Result<()> {
 
 async fn controller_killed(bed: Bed) -> Result<()> {
     let nodes = bed.nodes(&["a"], 3).await?;
-    bed.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
     // A pod that is still going when the new controller comes is the one that could be evicted twice.
     let slow = Template::new().sim("ready-after", "1s").sim("terminate-after", "2s");
-    bed.deployment("web", 3, &slow).await?;
-    let pods = bed.all_ready("web", 3).await?;
-    bed.budget_allows("web", 3, 1).await?;
+    bed.space.deployment("web", 3, &slow).await?;
+    let pods = bed.space.all_ready("web", 3).await?;
+    bed.space.budget_allows("web", 3, 1).await?;
     bed.nodes(&["spare"], 110).await?;
 
     let plan = bed
@@ -60,13 +60,14 @@ async fn controller_killed(bed: Bed) -> Result<()> {
         )
         .await?;
     let originals: BTreeSet<String> = pods.iter().map(uid).collect();
-    bed.pods_until("web", "the first of the three is evicted", |now| {
-        let left = now
-            .iter()
-            .filter(|pod| originals.contains(&uid(*pod)) && pod.metadata.deletion_timestamp.is_none());
-        left.count() < 3
-    })
-    .await?;
+    bed.space
+        .pods_until("web", "the first of the three is evicted", |now| {
+            let left = now
+                .iter()
+                .filter(|pod| originals.contains(&uid(*pod)) && pod.metadata.deletion_timestamp.is_none());
+            left.count() < 3
+        })
+        .await?;
     bed.installation.controller.kill()?;
     let before =
         plan.until("is Draining when the controller is killed", MINUTES, |status| match status.phase {

@@ -1,5 +1,6 @@
 //! What is worth an event: one function of the old and the new status.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::run::Stall;
@@ -52,13 +53,20 @@ pub enum Severity {
 pub fn notices(plan: &str, old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Vec<Notice> {
     let empty = DrainPlanStatus::default();
     let old = old.unwrap_or(&empty);
-    let mut notices = plan_notices(old, new);
     let before: BTreeMap<&str, &NodeStatus> =
         old.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
-    for node in &new.nodes {
+    // As it reads best: a plan's start, the nodes that have ended, those that begin, and a plan's end or standstill.
+    let (begins, ends): (Vec<Notice>, Vec<Notice>) = plan_notices(old, new)
+        .into_iter()
+        .partition(|notice| matches!(notice.reason, "Running" | "Suspended"));
+    let mut nodes: Vec<&NodeStatus> = new.nodes.iter().collect();
+    nodes.sort_by_key(|node| Reverse(node.phase));
+    let mut notices = begins;
+    for node in nodes {
         notices.extend(node_notices(plan, before.get(node.name.as_str()).copied(), node));
     }
     notices.extend(pod_notices(old, new));
+    notices.extend(ends);
     notices
 }
 

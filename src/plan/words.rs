@@ -72,11 +72,9 @@ pub fn timed_out(survey: &Survey) -> String {
 pub fn all_blocked(pending: &BTreeMap<Text, (NodeReason, String)>, until: Timestamp) -> String {
     let first =
         pending.iter().next().map(|(node, (_, message))| format!("{node}: {message}")).unwrap_or_default();
-    format!(
-        "no node can be started; {} fail at {} unless somebody changes that; {first}",
-        count(pending.len(), "node"),
-        instant(until)
-    )
+    let fail =
+        if pending.len() == 1 { "1 node fails".to_owned() } else { format!("{} nodes fail", pending.len()) };
+    format!("no node can be started; {fail} at {} unless somebody changes that; {first}", instant(until))
 }
 
 /// A waiting pod and what holds it.

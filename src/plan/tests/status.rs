@@ -167,6 +167,8 @@ fn events_are_told_once() {
         told.extend(notices("p", last.as_ref(), &new).into_iter().map(|notice| notice.reason.to_owned()));
         last = Some(new);
     }
+    assert_eq!(told.first().map(String::as_str), Some("Running"));
+    assert_eq!(told.last().map(String::as_str), Some("Failed"));
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
     for reason in told {
         *counted.entry(reason).or_default() += 1;
