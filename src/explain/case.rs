@@ -60,6 +60,22 @@ impl<'p, 'a> Case<'p, 'a> {
         self.held().filter(|_| !limits)
     }
 
+    /// When time alone may change what is said: a pod is overdue, starts no longer, or a budget has been left for too
+    /// long.
+    pub(super) fn changes_at(&self) -> Option<Timestamp> {
+        let after = |at: Timestamp, patience| at.checked_add(patience).ok().filter(|at| *at > self.now);
+        if let Some(deletion) = self.pod.deletion {
+            return after(deletion.at, self.patience.overdue);
+        }
+        let view = self.held()?;
+        let starting = view.away.starting.iter().filter_map(|pod| pod.created);
+        let starting = starting.filter_map(|created| after(created, self.patience.starting));
+        let late = view.budget.spec_since.filter(|_| view.budget.behind());
+        let late = late.and_then(|since| after(since, self.patience.stale));
+        let counted_again = view.standing.computed.recheck_at.filter(|at| *at > self.now);
+        starting.chain(late).chain(counted_again).min()
+    }
+
     fn holds(&self, explainer: &Explainer<'a>) -> Option<&'a Pdb> {
         let key = self.cluster.budgets_of(self.pod).next()?.key();
         let budget = self.cluster.budget(&key)?;

@@ -84,6 +84,8 @@ pub struct Judgement {
     pub wait: Option<Wait>,
     /// The budgets of which an eviction would spend one disruption.
     pub spends: Vec<BudgetKey>,
+    /// When time alone may change what is said.
+    pub changes_at: Option<Timestamp>,
 }
 
 /// How a budget stands at one instant.
@@ -155,10 +157,11 @@ impl<'a> Explainer<'a> {
         let treatment = filters::treatment(self.cluster, pod, policy);
         let spends = self.spends(pod, &verdict);
         if treatment == Treatment::Ignore {
-            return Judgement { treatment, verdict, wait: None, spends };
+            return Judgement { treatment, verdict, wait: None, spends, changes_at: None };
         }
         let case = Case::new(self, pod, policy, treatment, &verdict);
         let matched = RULES.iter().find_map(|(reason, rule)| rule(&case).map(|said| (*reason, said)));
+        let changes_at = case.changes_at();
         let wait = matched.map(|(reason, said)| Wait {
             reason,
             outlook: said.outlook,
@@ -166,7 +169,7 @@ impl<'a> Explainer<'a> {
             message: words::bounded(said.message),
             remedy: said.remedy,
         });
-        Judgement { treatment, verdict, wait, spends }
+        Judgement { treatment, verdict, wait, spends, changes_at }
     }
 
     /// One sentence about a pod that waits for nothing.

@@ -55,7 +55,7 @@ pub(super) fn kubelet_unreachable(case: &Case<'_, '_>) -> Option<Said> {
 /// On its way, and not late.
 pub(super) fn in_time(case: &Case<'_, '_>) -> Option<Said> {
     let (deletion, due) = due(case)?;
-    (case.now <= due).then(|| Said {
+    (case.now < due).then(|| Said {
         outlook: Outlook::WillClear,
         message: format!(
             "Terminating: to be gone by {} (its grace period of {} s included).",

@@ -155,8 +155,8 @@ impl<'a> Run<'a> {
         let deadline = since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
         round.wake(deadline);
         let survey = Survey::of(&node, round.cluster, &round.explainer, &self.policy);
-        for deletion in survey.pods.iter().filter_map(|surveyed| surveyed.pod.deletion) {
-            round.wake(deletion.at.saturating_add(round.settings.patience.overdue).unwrap_or(Timestamp::MAX));
+        for changes_at in survey.pods.iter().filter_map(|surveyed| surveyed.judgement.changes_at) {
+            round.wake(changes_at);
         }
         record.evicted = record.evicted.saturating_add(round.cluster.evictions.uncounted_on(name));
 

@@ -23,8 +23,10 @@ fn a_terminating_pod_is_waited_for() {
 #[test]
 fn overdue_begins_thirty_seconds_after_the_deletion_time() {
     let reason = |world: World| world.judge("web-0").wait.map(|wait| (wait.reason, wait.outlook));
-    assert_eq!(reason(going(ago(30), 5)), Some((Reason::Terminating, Outlook::WillClear)));
-    assert_eq!(reason(going(ago(31), 5)), Some((Reason::TerminatingOverdue, Outlook::MayClear)));
+    assert_eq!(reason(going(ago(29), 5)), Some((Reason::Terminating, Outlook::WillClear)));
+    assert_eq!(reason(going(ago(30), 5)), Some((Reason::TerminatingOverdue, Outlook::MayClear)));
+    assert_eq!(going(ago(29), 5).judge("web-0").changes_at, Some(ago(-1)));
+    assert_eq!(going(ago(30), 5).judge("web-0").changes_at, None);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod budgets;
 mod filters;
 mod findings;
 mod going;
+mod misconfigured;
 mod refused;
 mod replacements;
 
