@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use drainplan::cluster::{Change, Cluster, Kind, ObjectKind, Watched, kinds};
 
 /// Nothing takes longer than this, unless it will never come.
-const LIMIT: Duration = Duration::from_mins(10);
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// The observed cluster, shared with the tasks that watch.
 #[derive(Clone)]

@@ -115,6 +115,16 @@ async fn run() -> Result<bool> {
     say("comparing evictions");
     let asked = compare::evictions(&server, &live, |_| true, &mut mismatches).await?;
     live.read(|cluster| census.pods(cluster, &asked, count));
+    if count >= 300 {
+        say("charges expire");
+        live.until("no budget is charged", |cluster| {
+            cluster.budgets().all(|budget| budget.status.disrupted_pods.is_empty())
+        })
+        .await?;
+        live.quiet(PAUSE).await?;
+        let now = jiff::Timestamp::now();
+        live.read(|cluster| compare::budgets(cluster, now, &mut mismatches));
+    }
     say("the controller manager stops");
     testbed.stop(CONTROLLER_MANAGER)?;
     let asked = outage::outage(&server, &live, &spaces, &mut mismatches).await?;

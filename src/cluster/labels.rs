@@ -1,5 +1,6 @@
 //! Labels, and the selectors that match them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::planted::{Planted, planted};
@@ -24,6 +25,13 @@ impl Labels {
         pairs.sort();
         pairs.dedup_by(|a, b| a.0 == b.0);
         Self(pairs.into())
+    }
+    /// Whether these are the pairs of a map.
+    pub(super) fn equal(&self, pairs: &BTreeMap<String, String>) -> bool {
+        let equals = |((key, value), (other, text)): ((&Text, &Text), (&String, &String))| {
+            **key == **other && **value == **text
+        };
+        self.0.len() == pairs.len() && self.iter().zip(pairs).all(equals)
     }
     /// How many hold this same copy.
     pub(super) fn holders(&self) -> usize {

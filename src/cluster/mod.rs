@@ -29,7 +29,7 @@ pub use scaleless::{DaemonSet, Job};
 pub use wire::{Kind, ObjectKind, Raw, Watched, kinds};
 pub use workload::{Scale, Workload, WorkloadKind};
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use interner::Interner;
@@ -40,9 +40,10 @@ use observe::Progress;
 pub struct Cluster {
     nodes: BTreeMap<Text, Arc<Node>>,
     namespaces: HashMap<Text, Arc<Namespace>>,
-    /// By namespace and name.
-    pods: HashMap<Text, BTreeMap<Text, Arc<Pod>>>,
-    pods_by_node: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
+    pods: HashMap<PodKey, Arc<Pod>>,
+    /// Sorted by name.
+    pods_by_namespace: HashMap<Text, BTreeSet<PodKey>>,
+    pods_by_node: HashMap<Text, BTreeSet<PodKey>>,
     /// By namespace and name.
     budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
     /// By uid.
@@ -90,26 +91,29 @@ impl Cluster {
         if pod.terminating() {
             self.evictions.seen_going(&pod.uid);
         }
-        let old = self.pods.entry(key.namespace.clone()).or_default().insert(key.name.clone(), pod.clone());
-        if let Some(old) = old {
-            if old.uid != pod.uid {
-                self.evictions.seen_going(&old.uid);
-            }
-            if old.node != pod.node {
-                self.leave_node(&old);
-            }
+        let old = self.pods.insert(key.clone(), pod.clone());
+        if let Some(old) = &old
+            && old.uid != pod.uid
+        {
+            self.evictions.seen_going(&old.uid);
+        }
+        if old.as_ref().is_some_and(|old| old.node == pod.node) {
+            return;
+        }
+        if let Some(old) = &old {
+            self.leave_node(old);
+        }
+        if old.is_none() {
+            self.pods_by_namespace.entry(key.namespace.clone()).or_default().insert(key.clone());
         }
         if let Some(node) = &pod.node {
-            self.pods_by_node.entry(node.clone()).or_default().insert(key, pod);
+            self.pods_by_node.entry(node.clone()).or_default().insert(key);
         }
     }
     /// Forgets a pod.
     pub fn delete_pod(&mut self, key: &PodKey) {
-        let Some(of_namespace) = self.pods.get_mut(&key.namespace) else { return };
-        let Some(old) = of_namespace.remove(&key.name) else { return };
-        if of_namespace.is_empty() {
-            self.pods.remove(&key.namespace);
-        }
+        let Some(old) = self.pods.remove(key) else { return };
+        leave(&mut self.pods_by_namespace, &key.namespace, key);
         self.leave_node(&old);
         self.evictions.seen_going(&old.uid);
     }
@@ -170,11 +174,8 @@ impl Cluster {
     }
 
     fn leave_node(&mut self, pod: &Pod) {
-        let Some(node) = &pod.node else { return };
-        let Some(pods) = self.pods_by_node.get_mut(node) else { return };
-        pods.remove(&pod.key());
-        if pods.is_empty() {
-            self.pods_by_node.remove(node);
+        if let Some(node) = &pod.node {
+            leave(&mut self.pods_by_node, node, &pod.key());
         }
     }
 
@@ -197,19 +198,19 @@ impl Cluster {
     /// The pod of that name.
     #[must_use]
     pub fn pod(&self, key: &PodKey) -> Option<&Arc<Pod>> {
-        self.pods.get(&key.namespace)?.get(&key.name)
+        self.pods.get(key)
     }
-    /// All pods, in no order of namespaces.
+    /// All pods, in no order.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods.values().flat_map(BTreeMap::values)
+        self.pods.values()
     }
     /// The pods bound to a node, by namespace and name.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_node.get(node).into_iter().flat_map(BTreeMap::values)
+        self.pods_by_node.get(node).into_iter().flatten().filter_map(|key| self.pod(key))
     }
     /// The pods of a namespace, by name.
     pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods.get(namespace).into_iter().flat_map(BTreeMap::values)
+        self.pods_by_namespace.get(namespace).into_iter().flatten().filter_map(|key| self.pod(key))
     }
     /// All budgets, in no order of namespaces.
     pub fn budgets(&self) -> impl Iterator<Item = &Arc<Pdb>> {
@@ -257,5 +258,15 @@ impl Cluster {
     #[must_use]
     pub fn scale(&self, owner_uid: &str) -> Option<&Scale> {
         self.scales.get(owner_uid)
+    }
+}
+
+/// Takes a pod out of an index, and its place with it when that is empty.
+fn leave(index: &mut HashMap<Text, BTreeSet<PodKey>>, place: &Text, key: &PodKey) {
+    if let Some(keys) = index.get_mut(place) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(place);
+        }
     }
 }

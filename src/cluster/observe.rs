@@ -1,8 +1,9 @@
 //! One entry for everything that is observed: from watches and from files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
-use super::wire::Object;
+use super::wire::{Content, Object, WirePod};
 use super::{BudgetKey, Cluster, Node, ObjectKind, PodKey, Raw, Text};
 
 /// What a watch reports of one kind. `kube`'s watcher events map to these one by one.
@@ -28,6 +29,12 @@ pub struct Effect {
     pub name: Text,
     /// Something that is read differs from before. A node's heartbeat is no change.
     pub changed: bool,
+}
+
+impl Effect {
+    fn key(&self) -> PodKey {
+        PodKey { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
 }
 
 /// An object that cannot be read.
@@ -63,9 +70,14 @@ impl Cluster {
                 None
             }
             Change::Listed(raw) => {
-                let key = self.listing_key(&raw);
-                self.progress.listing.entry(raw.kind).or_default().insert(key);
-                Some(self.apply(raw))
+                let uid = by_uid(raw.kind).then(|| self.strings.text(&raw.meta().uid));
+                let effect = self.apply(raw);
+                let key = match uid {
+                    Some(uid) => PodKey { namespace: Text::default(), name: uid },
+                    None => effect.key(),
+                };
+                self.progress.listing.entry(effect.kind).or_default().insert(key);
+                Some(effect)
             }
             Change::Applied(raw) if self.knows_newer(&raw) => {
                 let (kind, namespace, name) = self.identity(&raw);
@@ -97,22 +109,20 @@ impl Cluster {
         known.is_some_and(|known| older(&meta.resource_version, &known.resource_version))
     }
 
-    fn listing_key(&mut self, raw: &Raw) -> PodKey {
-        let meta = raw.meta();
-        if by_uid(raw.kind) && !meta.uid.is_empty() {
-            return PodKey { namespace: Text::default(), name: self.strings.text(&meta.uid) };
-        }
-        PodKey { namespace: self.strings.text(&meta.namespace), name: meta.name.as_str().into() }
-    }
-
     fn apply(&mut self, raw: Raw) -> Effect {
+        let Raw { kind, content } = raw;
+        let content = match content {
+            Content::Pod(pod) if !pod.meta().name.is_empty() => return self.apply_wire_pod(*pod),
+            content => content,
+        };
+        let raw = Raw { kind, content };
         let (kind, namespace, name) = self.identity(&raw);
-        let key = PodKey { namespace: namespace.clone(), name: name.clone() };
         let changed = match raw.into_object(&mut self.strings) {
             Object::Bad(why) => {
                 let bad = BadObject { kind, namespace: namespace.clone(), name: name.clone(), why };
-                self.progress.bad.insert((kind, key), bad);
-                return Effect { kind, namespace, name, changed: false };
+                let effect = Effect { kind, namespace, name, changed: false };
+                self.progress.bad.insert((kind, effect.key()), bad);
+                return effect;
             }
             Object::Node(node) => {
                 let changed = self.node(&node.name).is_none_or(|old| !same_but_version(old, &node));
@@ -122,13 +132,6 @@ impl Cluster {
             Object::Namespace(namespace) => {
                 let changed = self.namespace(&namespace.name).is_none_or(|old| **old != namespace);
                 self.apply_namespace(namespace);
-                changed
-            }
-            Object::Pod(pod) => {
-                let changed = self.pod(&key).is_none_or(|old| **old != pod);
-                if changed {
-                    self.apply_pod(pod);
-                }
                 changed
             }
             Object::Pdb(budget) => {
@@ -152,18 +155,53 @@ impl Cluster {
                 changed
             }
         };
-        self.progress.bad.remove(&(kind, key));
-        Effect { kind, namespace, name, changed }
+        let effect = Effect { kind, namespace, name, changed };
+        self.read_well(&effect);
+        effect
+    }
+
+    /// Pods are most of what is observed: what has not changed is neither looked up among the shared strings nor
+    /// copied.
+    fn apply_wire_pod(&mut self, wire: WirePod) -> Effect {
+        let meta = wire.meta();
+        let key = PodKey { namespace: self.strings.text(&meta.namespace), name: meta.name.as_str().into() };
+        let known = self.pods.get_mut(&key);
+        let pod = wire.into_pod(&mut self.strings, known.as_deref().map(AsRef::as_ref));
+        let PodKey { namespace, name } = pod.key();
+        let changed = match known {
+            Some(known) if **known == pod => false,
+            Some(known) if known.uid == pod.uid && known.node == pod.node => {
+                if pod.terminating() {
+                    self.evictions.seen_going(&pod.uid);
+                }
+                *known = Arc::new(pod);
+                true
+            }
+            _ => {
+                self.apply_pod(pod);
+                true
+            }
+        };
+        let effect = Effect { kind: ObjectKind::Pod, namespace, name, changed };
+        self.read_well(&effect);
+        effect
+    }
+
+    /// The object can be read, or is gone.
+    fn read_well(&mut self, effect: &Effect) {
+        if !self.progress.bad.is_empty() {
+            self.progress.bad.remove(&(effect.kind, effect.key()));
+        }
     }
 
     fn delete(&mut self, raw: &Raw) -> Effect {
         let (kind, namespace, name) = self.identity(raw);
-        let key = PodKey { namespace: namespace.clone(), name: name.clone() };
-        self.progress.bad.remove(&(kind, key.clone()));
+        let effect = Effect { kind, namespace: namespace.clone(), name: name.clone(), changed: true };
+        self.read_well(&effect);
         match kind {
             ObjectKind::Node => self.delete_node(&name),
             ObjectKind::Namespace => self.delete_namespace(&name),
-            ObjectKind::Pod => self.delete_pod(&key),
+            ObjectKind::Pod => self.delete_pod(&effect.key()),
             ObjectKind::PodDisruptionBudget => {
                 self.delete_budget(&BudgetKey { namespace: namespace.clone(), name: name.clone() });
             }
@@ -174,7 +212,7 @@ impl Cluster {
             | ObjectKind::Deployment
             | ObjectKind::StatefulSet => self.delete_workload(&raw.meta().uid),
         }
-        Effect { kind, namespace, name, changed: true }
+        effect
     }
 
     fn identity(&mut self, raw: &Raw) -> (ObjectKind, Text, Text) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
@@ -96,9 +97,17 @@ impl Meta {
     pub(super) fn labels(&self, interner: &mut Interner) -> Labels {
         interner.labels(self.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))
     }
-    /// The first reference that says it is the controller (`apimachinery: GetControllerOf`).
-    pub(super) fn controller(&self, interner: &mut Interner) -> Option<std::sync::Arc<OwnerRef>> {
+    /// The first reference that says it is the controller (`apimachinery: GetControllerOf`), shared with `known` when
+    /// it is the same.
+    pub(super) fn controller(
+        &self,
+        interner: &mut Interner,
+        known: Option<&Arc<OwnerRef>>,
+    ) -> Option<Arc<OwnerRef>> {
         let owner = self.owner_references.iter().find(|owner| owner.controller == Some(true))?;
+        if let Some(known) = known.filter(|known| owner.equals(known)) {
+            return Some(Arc::clone(known));
+        }
         let owner = OwnerRef {
             api_version: interner.text(&owner.api_version),
             kind: interner.text(&owner.kind),
@@ -106,6 +115,15 @@ impl Meta {
             uid: interner.text(&owner.uid),
         };
         Some(interner.owner(owner))
+    }
+}
+
+impl Owner {
+    fn equals(&self, known: &OwnerRef) -> bool {
+        *self.uid == *known.uid
+            && *self.name == *known.name
+            && *self.kind == *known.kind
+            && *self.api_version == *known.api_version
     }
 }
 

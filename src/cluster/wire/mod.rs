@@ -12,11 +12,11 @@ mod workload;
 use serde::Deserialize;
 
 use super::interner::Interner;
-use super::{DaemonSet, Job, Namespace, Node, Pdb, Pod, Workload, WorkloadKind};
+use super::{DaemonSet, Job, Namespace, Node, Pdb, Workload, WorkloadKind};
 use meta::Meta;
 use node::{WireNamespace, WireNode};
 use pdb::WirePdb;
-use pod::WirePod;
+pub(super) use pod::WirePod;
 use scaleless::{WireDaemonSet, WireJob};
 use workload::WireWorkload;
 
@@ -129,7 +129,6 @@ pub(super) enum Content {
 pub(super) enum Object {
     Node(Node),
     Namespace(Namespace),
-    Pod(Pod),
     Pdb(Pdb),
     Workload(Workload),
     DaemonSet(DaemonSet),
@@ -183,7 +182,7 @@ impl Raw {
         match self.content {
             Content::Node(object) => Object::Node(object.into_node(interner)),
             Content::Namespace(object) => Object::Namespace(object.into_namespace(interner)),
-            Content::Pod(object) => Object::Pod(object.into_pod(interner)),
+            Content::Pod(_) => Object::Bad("it is a pod without a name".into()),
             Content::Pdb(object) => Object::Pdb(object.into_pdb(interner)),
             Content::Workload(kind, object) => Object::Workload(object.into_workload(kind, interner)),
             Content::DaemonSet(object) => Object::DaemonSet(object.into_daemon_set(interner)),

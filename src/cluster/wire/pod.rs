@@ -72,34 +72,53 @@ struct Waiting {
 }
 
 impl WirePod {
-    pub(super) fn into_pod(self, interner: &mut Interner) -> Pod {
+    pub(in crate::cluster) fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    /// The pod as it is kept. What is as in `known`, its former state, is shared with it.
+    pub(in crate::cluster) fn into_pod(self, interner: &mut Interner, known: Option<&Pod>) -> Pod {
         let Self { metadata, spec, status } = self;
         let ready = condition(&status.conditions, "Ready").is_some_and(|found| found.status == "True");
         let scheduled = condition(&status.conditions, "PodScheduled");
         let unschedulable =
             scheduled.filter(|found| found.status == "False" && found.reason == "Unschedulable");
+        let labels = known.map(|known| &known.labels).filter(|known| known.equal(&metadata.labels));
+        let uid = known.map(|known| &known.uid).filter(|known| ***known == *metadata.uid);
+        let node = known.and_then(|known| known.node.as_ref()).filter(|known| ***known == *spec.node_name);
         Pod {
-            namespace: interner.text(&metadata.namespace),
-            name: metadata.name.as_str().into(),
-            uid: metadata.uid("Pod"),
+            namespace: known
+                .map_or_else(|| interner.text(&metadata.namespace), |known| known.namespace.clone()),
+            name: known.map_or_else(|| metadata.name.as_str().into(), |known| known.name.clone()),
+            uid: uid.map_or_else(|| metadata.uid("Pod"), Clone::clone),
             created: metadata.creation_timestamp,
-            labels: metadata.labels(interner),
-            node: (!spec.node_name.is_empty()).then(|| interner.text(&spec.node_name)),
+            labels: labels.map_or_else(|| metadata.labels(interner), Clone::clone),
+            node: match node {
+                Some(known) => Some(known.clone()),
+                None => (!spec.node_name.is_empty()).then(|| interner.text(&spec.node_name)),
+            },
             phase: phase(&status.phase),
             ready,
-            owner: metadata.controller(interner),
+            owner: metadata.controller(interner, known.and_then(|known| known.owner.as_ref())),
             deletion: metadata.deletion_timestamp.map(|at| Deletion {
                 at,
                 grace_seconds: metadata.deletion_grace_period_seconds.unwrap_or_default(),
             }),
-            finalizers: metadata.finalizers.iter().map(|finalizer| interner.text(finalizer)).collect(),
+            finalizers: texts(metadata.finalizers.iter(), interner),
             mirror: metadata.annotations.kept.contains_key(MIRROR),
-            empty_dirs: empty_dirs(&spec.volumes, interner),
+            empty_dirs: texts(
+                spec.volumes.iter().filter(|volume| volume.empty_dir.is_some()).map(|volume| &volume.name),
+                interner,
+            ),
             restart_policy: restart_policy(&spec.restart_policy),
             trouble: trouble(&status, interner),
             unschedulable: unschedulable.map(|found| interner.text(&found.message)),
         }
     }
+}
+
+fn texts<'a>(texts: impl Iterator<Item = &'a String>, interner: &mut Interner) -> Box<[Text]> {
+    texts.map(|text| interner.text(text)).collect()
 }
 
 /// The server gives a new pod the phase Pending; a phase it does not know of is held by budgets like Running.
@@ -119,14 +138,6 @@ fn restart_policy(text: &str) -> RestartPolicy {
         "OnFailure" => RestartPolicy::OnFailure,
         _ => RestartPolicy::Always,
     }
-}
-
-fn empty_dirs(volumes: &[Volume], interner: &mut Interner) -> Box<[Text]> {
-    volumes
-        .iter()
-        .filter(|volume| volume.empty_dir.is_some())
-        .map(|volume| interner.text(&volume.name))
-        .collect()
 }
 
 fn trouble(status: &Status, interner: &mut Interner) -> Option<Box<ContainerTrouble>> {

@@ -49,7 +49,7 @@ impl WireWorkload {
             name: interner.text(&metadata.name),
             uid: interner.text(&metadata.uid(kind.name())),
             replicas: spec.replicas.unwrap_or(1),
-            owner: metadata.controller(interner),
+            owner: metadata.controller(interner, None),
             template_labels: spec.template.metadata.labels(interner),
             replica_failure: failure.map(|found| found.message.as_str().into()),
         }
