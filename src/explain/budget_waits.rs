@@ -85,7 +85,7 @@ fn unhealthy_remedy(budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> Stri
 /// No disruption is left now; time brings one back.
 pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held_by_arithmetic()?;
-    let message = head(case, held) + &being_replaced(held);
+    let message = head(case, held) + &being_replaced(case, held);
     Some(Said {
         outlook: Outlook::WillClear,
         message,
@@ -105,7 +105,7 @@ fn exhausted_remedy(cause: Cause, budget: &Pdb) -> String {
     )
 }
 
-fn being_replaced(view: &View<'_>) -> String {
+fn being_replaced(case: &Case<'_, '_>, view: &View<'_>) -> String {
     let Away { terminating, evicted, starting, .. } = &view.away;
     let named: Vec<String> = evicted
         .iter()
@@ -116,11 +116,10 @@ fn being_replaced(view: &View<'_>) -> String {
     if !named.is_empty() {
         return format!(" Being replaced or starting: {}.", words::list(&named, Clone::clone));
     }
-    let short: Vec<_> = view.owners.iter().filter(|owner| owner.lacks() > 0).collect();
-    if short.is_empty() {
-        return String::new();
-    }
-    format!(" {}.", words::list(&short, |owner| owner.has()))
+    let owners = view.owners.iter();
+    let short: Vec<String> =
+        owners.filter_map(|owner| Some(owner.shortage(case.cluster)?.of(owner))).collect();
+    if short.is_empty() { String::new() } else { format!(" {}.", words::list(&short, Clone::clone)) }
 }
 
 fn let_go(budget: &Pdb, pod: &Pod) -> String {

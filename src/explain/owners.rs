@@ -1,5 +1,7 @@
 //! The owners behind a budget's pods, as messages name them.
 
+use std::sync::Arc;
+
 use super::words;
 use crate::budget;
 use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Scale, Text, Workload};
@@ -11,8 +13,6 @@ pub(super) struct Owner<'a> {
     pub(super) uid: Text,
     /// How many pods it wants, where that is known.
     pub(super) replicas: Option<i32>,
-    /// Its pods that are neither finished nor terminating, selected or not.
-    pub(super) present: i32,
     /// Why it cannot create pods, in its own words.
     pub(super) failure: Option<&'a Text>,
     /// Its pods that the budget selects, by name.
@@ -31,14 +31,34 @@ impl Owner<'_> {
             None => self.name(),
         }
     }
-    /// How many pods it lacks.
-    pub(super) fn lacks(&self) -> usize {
-        let lacks = self.replicas.map_or(0, |replicas| replicas.saturating_sub(self.present));
-        usize::try_from(lacks).unwrap_or(0)
+    /// How many pods it has and how many it wants, when it has fewer. Finished and terminating ones do not count,
+    /// those that the budget does not select do.
+    pub(super) fn shortage(&self, cluster: &Cluster) -> Option<Shortage> {
+        let namespace = &self.pods.first()?.namespace;
+        let wants = usize::try_from(self.replicas?).ok()?;
+        let belongs = |pod: &&Arc<Pod>| {
+            pod.owner.as_deref().is_some_and(|reference| top(cluster, reference).0.uid == self.uid)
+        };
+        let alive = cluster.pods_in(namespace).filter(|pod| !pod.finished() && !pod.terminating());
+        let has = alive.filter(belongs).count();
+        (has < wants).then_some(Shortage { has, wants })
+    }
+}
+
+/// An owner has fewer pods than it wants.
+#[derive(Clone, Copy)]
+pub(super) struct Shortage {
+    has: usize,
+    wants: usize,
+}
+
+impl Shortage {
+    pub(super) fn lacking(self) -> usize {
+        self.wants.saturating_sub(self.has)
     }
     /// `Deployment web has 2 of 3 pods`.
-    pub(super) fn has(&self) -> String {
-        format!("{} has {} of {} pods", self.name(), self.present, self.replicas.unwrap_or(self.present))
+    pub(super) fn of(self, owner: &Owner<'_>) -> String {
+        format!("{} has {} of {} pods", owner.name(), self.has, self.wants)
     }
 }
 
@@ -60,16 +80,9 @@ pub(super) fn of_budget<'a>(cluster: &'a Cluster, budget: &'a Pdb) -> (Vec<Owner
                 name: top.name.clone(),
                 uid: top.uid.clone(),
                 replicas: replicas(cluster, top, workload),
-                present: 0,
                 failure: workload.and_then(|workload| workload.replica_failure.as_ref()).or(failure),
                 pods: vec![pod],
             });
-        }
-    }
-    for pod in cluster.pods_in(&budget.namespace).filter(|pod| !pod.finished() && !pod.terminating()) {
-        let uid = pod.owner.as_deref().map(|reference| &top(cluster, reference).0.uid);
-        if let Some(owner) = owners.iter_mut().find(|owner| uid == Some(&owner.uid)) {
-            owner.present = owner.present.saturating_add(1);
         }
     }
     owners.sort_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));

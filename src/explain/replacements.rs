@@ -1,9 +1,10 @@
 //! Pods whose budget waits for its owners: they scale down, or their replacements do not come.
 
 use super::case::Case;
+use super::owners::{Owner, Shortage};
 use super::{Said, budget_waits, words};
 use crate::api::Outlook;
-use crate::cluster::Scale;
+use crate::cluster::{Scale, Text};
 
 /// The pod's owner wants fewer pods than there are; its controller deletes them itself.
 pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
@@ -36,21 +37,22 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
 /// An owner cannot create its pods, and says why.
 pub(super) fn missing(case: &Case<'_, '_>) -> Option<Said> {
     let view = case.held_by_arithmetic()?;
-    let failing: Vec<_> =
-        view.owners.iter().filter(|owner| owner.failure.is_some() && owner.lacks() > 0).collect();
-    let lacking = failing.iter().map(|owner| owner.lacks()).sum();
+    let short =
+        view.owners.iter().filter_map(|owner| Some((owner, owner.failure?, owner.shortage(case.cluster)?)));
+    let failing: Vec<(&Owner<'_>, &Text, Shortage)> = short.collect();
+    let lacking = failing.iter().map(|(_, _, shortage)| shortage.lacking()).sum();
     if failing.is_empty() || view.suffices_without(lacking) {
         return None;
     }
-    let why = |owner: &&super::owners::Owner<'_>| {
-        format!("{}: {}", owner.has(), words::quote(owner.failure.map_or("", |failure| failure)))
-    };
+    let said = words::list(&failing, |(owner, why, shortage)| {
+        format!("{}: {}", shortage.of(owner), words::quote(why))
+    });
     Some(Said {
         outlook: Outlook::MayClear,
-        message: format!("{} {}.", budget_waits::head(case, view), words::list(&failing, why)),
+        message: format!("{} {said}.", budget_waits::head(case, view)),
         remedy: format!(
             "let {} create pods: change what the quoted words name (quota, admission, service account)",
-            words::list(&failing, |owner| owner.name())
+            words::list(&failing, |(owner, ..)| owner.name())
         ),
     })
 }
