@@ -1,4 +1,7 @@
 # What must hold in numbers.
-.PHONY: bench-cluster
-bench-cluster: ## Memory a pod and time of an update at 150,000 pods
+SLOW += bench
+
+.PHONY: bench
+bench: testbed ## Memory a pod and time of an update at 150,000 pods; budgets -A against kubectl get
 	@$(STAGE) "memory and updates" cargo bench --locked --bench cluster
+	@$(STAGE) "budgets -A" cargo bench --locked --bench budgets
