@@ -29,6 +29,7 @@ use serde_json::json;
 use census::Census;
 use compare::Mismatches;
 use drainplan::budget;
+use drainplan::cluster::Pdb;
 use drainplan::engine::scales;
 use live::Live;
 use server::Server;
@@ -118,7 +119,10 @@ async fn run() -> Result<bool> {
     if count >= 300 {
         say("charges expire");
         live.until("no budget is charged", |cluster| {
-            cluster.budgets().all(|budget| budget.status.disrupted_pods.is_empty())
+            // A failed sync leaves the charges of before, for as long as it fails.
+            let settled =
+                |budget: &Pdb| budget.status.sync_failed.is_some() || budget.status.disrupted_pods.is_empty();
+            cluster.budgets().all(|budget| settled(budget))
         })
         .await?;
         live.quiet(PAUSE).await?;
