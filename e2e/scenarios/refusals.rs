@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use drainplan::api::{DrainPlan, PlanPhase};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
@@ -218,9 +218,9 @@ async fn a_plan_that_has_ended(bed: &Bed, api: &Api<DynamicObject>) -> Result<()
             Ok(_) => bail!("the ended plan took the change {change}"),
         }
     }
-    let mut object = api.get(&plan.name).await?;
-    object.metadata.labels.get_or_insert_default().insert("team".to_owned(), "platform".to_owned());
-    api.replace(&plan.name, &PostParams::default(), &object).await.context("a label on an ended plan")?;
+    let label = json!({"metadata": {"labels": {"team": "platform"}}});
+    let labelled = api.patch(&plan.name, &PatchParams::default(), &Patch::Merge(label)).await;
+    labelled.context("a label on an ended plan")?;
     Ok(())
 }
 
