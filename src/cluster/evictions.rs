@@ -9,6 +9,9 @@ use super::{BudgetKey, Pdb, PodKey, Text};
 /// How long an accepted eviction counts as in flight when no budget ever shows it.
 const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_secs(2);
 
+/// How long a refusal is believed that nobody has put to the test again when it was time to.
+const UNTRIED_LIMIT: SignedDuration = SignedDuration::from_secs(5);
+
 /// An eviction that was sent and is not yet visible in a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InFlight {
@@ -37,6 +40,13 @@ pub struct Refusal {
     pub times: u32,
     /// Not before this instant, unless a budget of the pod changes.
     pub retry_at: Timestamp,
+}
+
+impl Refusal {
+    /// A node whose pods nobody evicts must not be judged for ever by what the server once said.
+    fn believed_until(&self) -> Timestamp {
+        self.at.max(self.retry_at).saturating_add(UNTRIED_LIMIT).unwrap_or(Timestamp::MAX)
+    }
 }
 
 /// The evictions in flight, by pod uid, and the last refusal of each pod.
@@ -95,11 +105,14 @@ impl Evictions {
     pub fn expire(&mut self, now: Timestamp) {
         self.in_flight.retain(|_, eviction| eviction.accepted.is_none_or(|at| at + UNSEEN_LIMIT > now));
         self.going.retain(|_, at| *at + UNSEEN_LIMIT > now);
+        self.refusals.retain(|_, refusal| refusal.believed_until() > now);
     }
-    /// When the next eviction in flight is dropped.
+    /// When the next eviction in flight, or refusal, is dropped.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.in_flight.values().filter_map(|eviction| eviction.accepted).map(|at| at + UNSEEN_LIMIT).min()
+        let accepted = self.in_flight.values().filter_map(|eviction| eviction.accepted);
+        let seen = accepted.map(|at| at + UNSEEN_LIMIT);
+        seen.chain(self.refusals.values().map(Refusal::believed_until)).min()
     }
     /// A pod is seen to go, or to be gone.
     pub fn seen_going(&mut self, uid: &str) {

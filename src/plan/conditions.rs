@@ -44,7 +44,7 @@ fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
         (Some(PlanPhase::Failed), _) => (false, "Failed", failures(status)),
         (Some(PlanPhase::Suspended), _) => (false, "Suspended", format!("suspended; {}", summary(status))),
         (_, Some(stall)) => (false, stall.reason(), stall.message().to_owned()),
-        _ => (false, "Draining", progress(status)),
+        _ => (false, "Draining", progress(run, status)),
     };
     Said { type_: condition::READY, status, reason, message }
 }
@@ -137,8 +137,16 @@ fn summary(status: &DrainPlanStatus) -> String {
     text
 }
 
-fn progress(status: &DrainPlanStatus) -> String {
+/// What is drained, or why nothing is.
+fn progress(run: &Run<'_>, status: &DrainPlanStatus) -> String {
+    /// Pending nodes that are named.
+    const NAMED: usize = 3;
     let mut text = summary(status);
+    if run.memory.idle_since.is_some() {
+        for (node, (_, message)) in run.pending.iter().take(NAMED) {
+            text.extend(["; ", node, ": ", message]);
+        }
+    }
     for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Draining) {
         let message = node.message.as_deref().unwrap_or("being drained");
         text.extend(["; ", &node.name, ": ", message]);
