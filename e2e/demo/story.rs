@@ -46,7 +46,7 @@ impl Story {
 
         nodes::create(client.clone(), &WITH_SHOP.map(ToOwned::to_owned), &pool("workers"), 2).await?;
         let shop = Space::create(client.clone(), "shop", Map::new()).await?;
-        shop.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+        shop.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
         shop.deployment("web", 6, &Template::new().sim("ready-after", "2s")).await?;
         let pods = shop.all_ready("web", REPLICAS).await?;
         for worker in WITH_SHOP {
@@ -56,7 +56,7 @@ impl Story {
 
         nodes::create(client.clone(), &[HELD.to_owned()], &pool("workers"), 2).await?;
         let billing = Space::create(client.clone(), "billing", Map::new()).await?;
-        billing.budget("ledger", json!({"app": "ledger"}), json!({"minAvailable": least})).await?;
+        billing.budget("ledger", &["ledger"], json!({"minAvailable": least})).await?;
         billing.deployment("ledger", 2, &Template::new()).await?;
         billing.all_ready("ledger", 2).await?;
         shop.budget_allows("web", 6, 1).await?;

@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::Installation;
+
 /// The log of one cluster.
 #[derive(Clone)]
 pub struct Audit {
@@ -92,6 +94,11 @@ impl Request {
         };
         let body = event.get_mut("requestObject").map(Value::take).unwrap_or_default();
         Ok(Self { body, ..request })
+    }
+
+    /// Whether the controller has sent it, as its service account.
+    pub fn is_ours(&self) -> bool {
+        self.user == Installation::user() && self.agent.starts_with("drainplan-controller/")
     }
 
     /// The uid that an eviction names as its precondition.

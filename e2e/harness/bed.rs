@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
 use super::{Audit, Installation, PlanRun, Recorder, Request, Sight, Space, cordoned, marks, nodes};
@@ -46,10 +47,25 @@ impl Bed {
     }
 
     /// Creates nodes with room for so many pods each; returns their names when pods can be scheduled there.
-    pub async fn nodes(&self, suffixes: &[&str], room: u32) -> Result<Vec<String>> {
-        let names: Vec<String> = suffixes.iter().map(|suffix| self.named(suffix)).collect();
+    pub async fn nodes<const N: usize>(&self, suffixes: [&str; N], room: u32) -> Result<[String; N]> {
+        let names = suffixes.map(|suffix| self.named(suffix));
         nodes::create(self.client(), &names, &labels(&self.name), room).await?;
         Ok(names)
+    }
+
+    /// Cordons or uncordons a node, as an administrator would.
+    pub async fn set_cordon(&self, name: &str, on: bool) -> Result<()> {
+        let patch = json!({"spec": {"unschedulable": on.then_some(true)}});
+        let nodes: Api<Node> = Api::all(self.client());
+        nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Deletes a node.
+    pub async fn delete_node(&self, name: &str) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.client());
+        nodes.delete(name, &DeleteParams::default()).await?;
+        Ok(())
     }
 
     /// Records all nodes of the cluster.
@@ -57,19 +73,43 @@ impl Bed {
         Recorder::start(Api::all(self.client()), None).await
     }
 
-    /// Awaits that a node is cordoned or not, and what of ours is on it.
+    /// Awaits that a node is cordoned or not, and that this of ours is on it.
     pub async fn node_rests(&self, name: &str, on: bool, ours: &[String]) -> Result<()> {
-        let only = format!("metadata.name={name}");
-        let recorder = Recorder::<Node>::start(Api::all(self.client()), Some(&only)).await?;
         let what =
             format!("node {name} is {} and carries {ours:?}", if on { "cordoned" } else { "schedulable" });
+        self.node_until(name, &what, |node| cordoned(node) == on && marks(node) == ours).await
+    }
+
+    /// Awaits that a node is cordoned, by whomever.
+    pub async fn node_is_cordoned(&self, name: &str) -> Result<()> {
+        self.node_until(name, &format!("node {name} is cordoned"), cordoned).await
+    }
+
+    async fn node_until(&self, name: &str, what: &str, mut look: impl FnMut(&Node) -> bool) -> Result<()> {
+        let only = format!("metadata.name={name}");
+        let recorder = Recorder::<Node>::start(Api::all(self.client()), Some(&only)).await?;
         recorder
-            .until(&what, SETTLES, |record| match record.now.get(name) {
-                Some(node) if cordoned(node) == on && marks(node) == ours => Sight::Found(()),
+            .until(what, SETTLES, |record| match record.now.get(name) {
+                Some(node) if look(node) => Sight::Found(()),
                 Some(node) => Sight::NotYet(format!("cordoned {}, {:?}", cordoned(node), marks(node))),
                 None => Sight::Never("it is gone".to_owned()),
             })
             .await
+    }
+
+    /// At no event of the record was the node cordoned; the controller wrote nothing to it and evicted nothing here.
+    pub fn ensure_untouched(&self, watched: &Recorder<Node>, node: &str) -> Result<()> {
+        let was_cordoned = watched.with(|record| {
+            record.events.iter().any(|seen| seen.object.name_any() == node && cordoned(&seen.object))
+        });
+        ensure!(!was_cordoned, "node {node} was cordoned");
+        let written = self.audit().node_writes(node)?;
+        let ours = written.iter().filter(|request| request.is_ours()).map(Request::line);
+        let ours: Vec<String> = ours.collect();
+        ensure!(ours.is_empty(), "the controller wrote to node {node}: {ours:#?}");
+        let evictions = self.evictions()?;
+        ensure!(evictions.is_empty(), "evictions were sent: {evictions:#?}");
+        Ok(())
     }
 
     /// Creates a plan of this case.
@@ -81,12 +121,14 @@ impl Bed {
     pub fn evictions(&self) -> Result<Vec<Request>> {
         let evictions = self.audit().evictions(&self.name)?;
         for eviction in &evictions {
+            ensure!(eviction.is_ours(), "an eviction that is not the controller's: {}", eviction.line());
+            // Of a request without the right to it the server does not read the body.
+            let read = !eviction.body.is_null();
             ensure!(
-                eviction.user == Installation::user() && eviction.agent.starts_with("drainplan-controller/"),
-                "an eviction that is not the controller's: {}",
+                !read || eviction.precondition().is_some(),
+                "an eviction without a uid: {}",
                 eviction.line()
             );
-            ensure!(eviction.precondition().is_some(), "an eviction without a uid: {}", eviction.line());
         }
         Ok(evictions)
     }

@@ -46,6 +46,12 @@ impl Controller {
 
     /// Starts it and waits until it says that it is ready.
     pub async fn start(&self) -> Result<()> {
+        self.spawn()?;
+        self.ready().await
+    }
+
+    /// Starts it.
+    pub fn spawn(&self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -53,6 +59,11 @@ impl Controller {
         if self.held().replace(child).is_some() {
             bail!("the controller was started twice");
         }
+        Ok(())
+    }
+
+    /// Waits until it says that it is ready.
+    pub async fn ready(&self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.ended()? {

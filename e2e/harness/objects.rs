@@ -11,8 +11,6 @@ pub struct Template {
     annotations: Map<String, Value>,
     finalizers: Vec<String>,
     volumes: Vec<Value>,
-    tolerations: Vec<Value>,
-    node_name: Option<String>,
     affinity: Option<Value>,
     restart_policy: &'static str,
 }
@@ -23,8 +21,6 @@ impl Template {
             annotations: Map::new(),
             finalizers: Vec::new(),
             volumes: Vec::new(),
-            tolerations: Vec::new(),
-            node_name: None,
             affinity: None,
             restart_policy: "Always",
         }
@@ -37,6 +33,38 @@ impl Template {
         self
     }
 
+    /// A finalizer that nobody removes.
+    #[must_use]
+    pub fn finalizer(mut self, finalizer: &str) -> Self {
+        self.finalizers.push(finalizer.to_owned());
+        self
+    }
+
+    /// An emptyDir volume.
+    #[must_use]
+    pub fn empty_dir(mut self, name: &str) -> Self {
+        self.volumes.push(json!({"name": name, "emptyDir": {}}));
+        self
+    }
+
+    /// Only on nodes of these names.
+    #[must_use]
+    pub fn only_on(mut self, nodes: &[&str]) -> Self {
+        self.affinity = Some(json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": nodes},
+            ]}],
+        }}}));
+        self
+    }
+
+    /// Containers that are not started again, as Jobs want them.
+    #[must_use]
+    pub fn never_restarted(mut self) -> Self {
+        self.restart_policy = "Never";
+        self
+    }
+
     /// As JSON, with the labels that a workload selects by, on nodes with these labels.
     pub fn json(&self, labels: &Value, node_labels: &Map<String, Value>) -> Value {
         let mut spec = json!({
@@ -45,12 +73,8 @@ impl Template {
             "terminationGracePeriodSeconds": 5,
             "automountServiceAccountToken": false,
             "volumes": self.volumes,
-            "tolerations": self.tolerations,
             "containers": [{"name": "main", "image": "registry.example/main:1"}],
         });
-        if let (Some(spec), Some(node)) = (spec.as_object_mut(), &self.node_name) {
-            spec.insert("nodeName".to_owned(), json!(node));
-        }
         if let (Some(spec), Some(affinity)) = (spec.as_object_mut(), &self.affinity) {
             spec.insert("affinity".to_owned(), affinity.clone());
         }

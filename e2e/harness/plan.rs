@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use drainplan::api::{DrainPlan, DrainPlanStatus, NodeStatus, PlanPhase, WaitingPod};
-use kube::api::{Patch, PatchParams, PostParams};
+use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, WaitingPod};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -104,6 +104,37 @@ impl PlanRun {
     pub fn statuses(&self) -> Vec<DrainPlanStatus> {
         self.recorder
             .with(|record| record.events.iter().filter_map(|seen| seen.object.status.clone()).collect())
+    }
+
+    /// Awaits that the object is gone.
+    pub async fn gone(&self, within: Duration) -> Result<()> {
+        self.recorder
+            .until(&format!("plan {} is gone", self.name), within, |record| {
+                match record.now.get(&self.name) {
+                    Some(plan) => Sight::NotYet(format!("finalizers {:?}", plan.metadata.finalizers)),
+                    None => Sight::Found(()),
+                }
+            })
+            .await
+    }
+
+    /// Deletes the plan; its finalizer may keep it for a while.
+    pub async fn delete(&self) -> Result<()> {
+        self.api.delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Awaits that the node is being drained.
+    pub async fn drains(&self, node: &str, within: Duration) -> Result<NodeStatus> {
+        self.until(&format!("drains {node}"), within, |status| {
+            let of_node = status.nodes.iter().find(|it| it.name == node);
+            match of_node {
+                Some(now) if now.phase == NodePhase::Draining => Sight::Found(now.clone()),
+                Some(now) if now.phase != NodePhase::Pending => Sight::Never(told(status)),
+                _ => Sight::NotYet(told(status)),
+            }
+        })
+        .await
     }
 
     /// Changes the spec by a merge patch.

@@ -4,10 +4,11 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -91,9 +92,48 @@ impl Space {
         .await
     }
 
-    /// A budget over the pods with these labels.
-    pub async fn budget(&self, name: &str, labels: Value, fields: Value) -> Result<()> {
-        let mut spec = json!({"selector": {"matchLabels": labels}});
+    /// A StatefulSet whose pods carry the label `app=<name>`.
+    pub async fn stateful_set(&self, name: &str, replicas: u32, template: &Template) -> Result<StatefulSet> {
+        self.add(json!({
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "serviceName": name,
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": {"app": name}},
+                "template": self.template(name, template),
+            },
+        }))
+        .await
+    }
+
+    /// A Job whose pods carry the label `app=<name>`.
+    pub async fn job(&self, name: &str, template: &Template) -> Result<Job> {
+        let template = self.template(name, &template.clone().never_restarted());
+        self.add(json!({"metadata": {"name": name}, "spec": {"template": template}})).await
+    }
+
+    /// A pod without a controller, with the label `app=<name>`.
+    pub async fn pod(&self, name: &str, template: &Template) -> Result<Pod> {
+        let mut pod = self.template(name, template);
+        if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("name".to_owned(), json!(name));
+        }
+        self.add(pod).await
+    }
+
+    /// From now on the pod breaks: it is not Ready any more and is restarted again and again.
+    pub async fn break_pod(&self, name: &str) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {"sim.drainplan.dev/ready": "never"}}});
+        self.pods().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// A budget over the pods of these workloads.
+    pub async fn budget(&self, name: &str, apps: &[&str], fields: Value) -> Result<()> {
+        let mut spec = json!({"selector": {"matchExpressions": [
+            {"key": "app", "operator": "In", "values": apps},
+        ]}});
         if let (Some(spec), Value::Object(fields)) = (spec.as_object_mut(), fields) {
             spec.extend(fields);
         }

@@ -3,43 +3,38 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{NodePhase, Outlook, PlanPhase};
+use drainplan::api::{NodePhase, NodeReason, NodeStatus, Outlook, PlanPhase};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::shared;
-use crate::harness::{Bed, Recorder, Request, Template, cordoned, is_ready, terminating};
+use super::{PATIENCE, ensure_said, over, report, shared, waiting};
+use crate::harness::{Bed, Recorder, Template, is_ready, terminating};
 use crate::runner::Case;
 
 pub fn cases() -> Vec<Case> {
-    vec![shared!(3, budget_that_never_allows), shared!(4, slow_replacement)]
+    vec![
+        shared!(3, budget_that_never_allows),
+        shared!(4, slow_replacement),
+        shared!(7, min_available_equals_replicas),
+        shared!(8, unready_pods_hold_a_budget),
+        shared!(9, unready_pods_always_allowed),
+        shared!(10, two_budgets_on_one_pod),
+        shared!(11, running_job_under_a_budget),
+    ]
 }
 
-async fn budget_that_never_allows(bed: Bed) -> Result<()> {
+/// A plan over one node on which a pod never clears: the node is not touched, and fails as soon as its timeout is over.
+async fn fails_untouched(bed: &Bed, nodes: &[String; 1]) -> Result<NodeStatus> {
     const TIMEOUT: Duration = Duration::from_secs(4);
-    let nodes = bed.nodes(&["a"], 110).await?;
-    let node = nodes.first().context("no node")?;
-    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 0})).await?;
-    bed.space.deployment("web", 2, &Template::new()).await?;
-    let pods = bed.space.all_ready("web", 2).await?;
-    bed.space.budget_allows("web", 2, 0).await?;
+    let [node] = nodes;
     let watched = bed.record_nodes().await?;
+    let plan = bed.plan("plan", over(nodes, &format!("{}s", TIMEOUT.as_secs()), "KeepCordoned")).await?;
+    let status = plan.ends(PlanPhase::Failed, PATIENCE).await?;
 
-    let plan = bed
-        .plan(
-            "plan",
-            json!({
-                "nodes": {"names": nodes},
-                "timeouts": {"node": format!("{}s", TIMEOUT.as_secs())},
-                "handOff": {"then": "KeepCordoned"},
-            }),
-        )
-        .await?;
-    let status = plan.ends(PlanPhase::Failed, Duration::from_mins(1)).await?;
-
-    let started = status.started_at.context("no startedAt")?.0;
-    let took = Duration::try_from(status.finished_at.context("no finishedAt")?.0.duration_since(started))?;
+    let started = status.started_at.as_ref().context("no startedAt")?.0;
+    let finished = status.finished_at.as_ref().context("no finishedAt")?.0;
+    let took = Duration::try_from(finished.duration_since(started))?;
     // Status writes whole seconds.
     ensure!(
         took + Duration::from_secs(1) >= TIMEOUT,
@@ -47,60 +42,165 @@ async fn budget_that_never_allows(bed: Bed) -> Result<()> {
     );
     ensure!(
         took <= TIMEOUT + Duration::from_secs(3),
-        "it ended only after {took:?}, with a timeout of {TIMEOUT:?}"
+        "it ended after {took:?}, with a timeout of {TIMEOUT:?}"
     );
 
-    let touched = watched.with(|record| {
-        record.events.iter().any(|seen| seen.object.name_any() == *node && cordoned(&seen.object))
-    });
-    ensure!(!touched, "node {node} was cordoned");
-    let written = bed.audit().node_writes(node)?;
-    let written: Vec<String> = written
-        .iter()
-        .filter(|request| request.agent.starts_with("drainplan-controller/"))
-        .map(Request::line)
-        .collect();
-    ensure!(written.is_empty(), "the controller wrote to the node: {written:#?}");
-    let evictions = bed.evictions()?;
-    ensure!(evictions.is_empty(), "evictions were sent: {evictions:#?}");
+    bed.ensure_untouched(&watched, node)?;
     bed.node_rests(node, false, &[]).await?;
-
-    let report =
-        status.nodes.iter().find(|reported| reported.name == *node).context("no report of the node")?;
+    let report = report(&status, node)?;
     ensure!(report.phase == NodePhase::Failed, "the node is {:?}", report.phase);
+    ensure!(
+        report.reason.as_deref() == Some(NodeReason::Blocked.as_str()),
+        "it failed as {:?}",
+        report.reason
+    );
+    Ok(report.clone())
+}
+
+async fn budget_that_never_allows(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a"], 110).await?;
+    bed.space.budget("web", &["web"], json!({"maxUnavailable": 0})).await?;
+    bed.space.deployment("web", 2, &Template::new()).await?;
+    let pods = bed.space.all_ready("web", 2).await?;
+    bed.space.budget_allows("web", 2, 0).await?;
+
+    let report = fails_untouched(&bed, &nodes).await?;
     for pod in &pods {
-        let name = pod.name_any();
-        let waiting = report.waiting.iter().find(|waiting| waiting.pod == name);
-        let waiting = waiting.with_context(|| format!("pod {name} is not reported: {report:?}"))?;
-        ensure!(waiting.namespace == bed.name && waiting.budgets == ["web"], "reported as {waiting:?}");
-        ensure!(waiting.reason == "BudgetNeverAllows", "the reason is {}", waiting.reason);
-        ensure!(waiting.outlook == Outlook::NeverClears, "the outlook is {:?}", waiting.outlook);
-        for part in ["web", "maxUnavailable", "0", "2"] {
-            ensure!(waiting.message.contains(part), "{part} is missing in: {}", waiting.message);
-        }
+        let said = waiting(&report, &pod.name_any())?;
+        let parts = ["/web", "maxUnavailable 0 of 2", "requires 2", "can have 2", "maxUnavailable: 1"];
+        ensure_said(said, "BudgetNeverAllows", Outlook::NeverClears, &["web"], &parts)?;
     }
     Ok(())
 }
 
+async fn min_available_equals_replicas(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a"], 110).await?;
+    bed.space.budget("web", &["web"], json!({"minAvailable": 3})).await?;
+    bed.space.deployment("web", 3, &Template::new()).await?;
+    let pods = bed.space.all_ready("web", 3).await?;
+    bed.space.budget_allows("web", 3, 0).await?;
+
+    let report = fails_untouched(&bed, &nodes).await?;
+    for pod in &pods {
+        let said = waiting(&report, &pod.name_any())?;
+        let parts =
+            ["/web", "minAvailable 3 of 3", "requires 3", "Deployment web (3 replicas)", "at least 4"];
+        ensure_said(said, "BudgetNeverAllows", Outlook::NeverClears, &["web"], &parts)?;
+    }
+    Ok(())
+}
+
+async fn two_budgets_on_one_pod(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a"], 110).await?;
+    bed.space.budget("gold", &["web"], json!({"maxUnavailable": 1})).await?;
+    bed.space.budget("silver", &["web", "other"], json!({"minAvailable": 1})).await?;
+    bed.space.deployment("web", 2, &Template::new()).await?;
+    let pods = bed.space.all_ready("web", 2).await?;
+
+    let report = fails_untouched(&bed, &nodes).await?;
+    for pod in &pods {
+        let said = waiting(&report, &pod.name_any())?;
+        let parts = ["/gold", "/silver"];
+        ensure_said(said, "MultipleBudgets", Outlook::NeverClears, &["gold", "silver"], &parts)?;
+    }
+    Ok(())
+}
+
+/// Three replicas of which two break, under a budget that wants two.
+async fn one_of_three_ready(bed: &Bed, policy: &str) -> Result<([String; 1], Vec<Pod>, Vec<String>)> {
+    let nodes = bed.nodes(["a"], 3).await?;
+    let fields = json!({"minAvailable": 2, "unhealthyPodEvictionPolicy": policy});
+    bed.space.budget("web", &["web"], fields).await?;
+    bed.space.deployment("web", 3, &Template::new()).await?;
+    let pods = bed.space.all_ready("web", 3).await?;
+    let broken: Vec<String> = pods.iter().skip(1).map(ResourceExt::name_any).collect();
+    for pod in &broken {
+        bed.space.break_pod(pod).await?;
+    }
+    bed.space
+        .pods_until("web", "one Ready pod", |all| all.iter().filter(|pod| is_ready(pod)).count() == 1)
+        .await?;
+    bed.space
+        .budget_until("web", "1 healthy", |budget| {
+            budget.status.as_ref().is_some_and(|status| status.current_healthy == Some(1))
+        })
+        .await?;
+    bed.nodes(["spare"], 110).await?;
+    Ok((nodes, pods, broken))
+}
+
+async fn unready_pods_hold_a_budget(bed: Bed) -> Result<()> {
+    let (nodes, pods, broken) = one_of_three_ready(&bed, "IfHealthyBudget").await?;
+    let [node] = &nodes;
+    let plan = bed.plan("plan", over(&nodes, "4s", "KeepCordoned")).await?;
+    let status = plan.ends(PlanPhase::Failed, PATIENCE).await?;
+    let report = report(&status, node)?;
+    let reason = report.reason.as_deref();
+    ensure!(reason == Some(NodeReason::TimedOut.as_str()), "node {node} failed as {reason:?}");
+    let healthy = pods.first().context("no pod")?.name_any();
+    let names: Vec<&str> = broken.iter().map(String::as_str).collect();
+    ensure_said(waiting(report, &healthy)?, "BudgetUnhealthy", Outlook::MayClear, &["web"], &names)?;
+    for pod in &broken {
+        ensure_said(waiting(report, pod)?, "BudgetUnhealthy", Outlook::MayClear, &["web"], &["AlwaysAllow"])?;
+    }
+    ensure!(bed.accepted()?.is_empty(), "evictions were accepted: {:#?}", bed.evictions()?);
+    bed.node_rests(node, false, &[]).await
+}
+
+async fn unready_pods_always_allowed(bed: Bed) -> Result<()> {
+    let (nodes, pods, _) = one_of_three_ready(&bed, "AlwaysAllow").await?;
+    let plan = bed.plan("plan", over(&nodes, "2m", "Uncordon")).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(bed.accepted()?.len() == pods.len(), "evictions: {:#?}", bed.evictions()?);
+    ensure!(bed.evictions()?.len() == pods.len(), "some were refused: {:#?}", bed.evictions()?);
+    Ok(())
+}
+
+async fn running_job_under_a_budget(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a"], 110).await?;
+    bed.nodes(["spare"], 110).await?;
+    let on_a = Template::new().only_on(&[&bed.named("a")]);
+    bed.space.budget("web", &["web", "report"], json!({"maxUnavailable": 1})).await?;
+    bed.space.job("report", &on_a).await?;
+    bed.space.deployment("web", 2, &on_a).await?;
+    let web = bed.space.all_ready("web", 2).await?;
+    let job = bed.space.all_ready("report", 1).await?;
+    bed.space
+        .budget_until("web", "SyncFailed", |budget| {
+            let conditions = budget.status.as_ref().and_then(|status| status.conditions.as_ref());
+            conditions.into_iter().flatten().any(|condition| condition.reason == "SyncFailed")
+        })
+        .await?;
+
+    let plan = bed.plan("plan", over(&nodes, "4s", "KeepCordoned")).await?;
+    let status = plan.ends(PlanPhase::Failed, PATIENCE).await?;
+    let report = report(&status, nodes.first().context("no node")?)?;
+    let job = job.first().context("no pod")?.name_any();
+    for pod in &web {
+        // The controller's own words, and the pod that is in its way.
+        let parts = ["/web", "jobs.batch does not implement the scale subresource", &job];
+        ensure_said(
+            waiting(report, &pod.name_any())?,
+            "BudgetSyncFailed",
+            Outlook::MayClear,
+            &["web"],
+            &parts,
+        )?;
+    }
+    ensure!(bed.accepted()?.is_empty(), "evictions were accepted: {:#?}", bed.evictions()?);
+    Ok(())
+}
+
 async fn slow_replacement(bed: Bed) -> Result<()> {
-    let nodes = bed.nodes(&["a"], 2).await?;
-    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+    let nodes = bed.nodes(["a"], 2).await?;
+    bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
     bed.space.deployment("web", 2, &Template::new().sim("ready-after", "3s")).await?;
     let original = bed.space.all_ready("web", 2).await?;
     bed.space.budget_allows("web", 2, 1).await?;
-    bed.nodes(&["spare"], 110).await?;
+    bed.nodes(["spare"], 110).await?;
     let record = Recorder::start(bed.space.pods(), None).await?;
 
-    let plan = bed
-        .plan(
-            "plan",
-            json!({
-                "nodes": {"names": nodes},
-                "timeouts": {"node": "2m"},
-                "handOff": {"then": "Uncordon"},
-            }),
-        )
-        .await?;
+    let plan = bed.plan("plan", over(&nodes, "2m", "Uncordon")).await?;
     let names: Vec<String> = original.iter().map(ResourceExt::name_any).collect();
     // The pod that is being replaced is the evicted one, or the new one that is not Ready yet.
     let replaced = |waiting: &str| -> Vec<String> {

@@ -1,27 +1,24 @@
 //! Drains that disturb no more than the budget allows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use drainplan::api::{PlanPhase, names};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use super::shared;
+use super::{PATIENCE, over, shared};
 use crate::harness::{Bed, Recorder, Request, Template, node_of, nodes, ready_pods, uid};
 use crate::runner::Case;
-
-const MINUTES: Duration = Duration::from_mins(2);
 
 pub fn cases() -> Vec<Case> {
     vec![shared!(1, six_replicas_on_three_nodes), shared!(2, no_spare_node)]
 }
 
 /// Six replicas of `web` under maxUnavailable 1, two on each of the nodes a, b and c, which have no more room.
-async fn two_on_each(bed: &Bed) -> Result<(Vec<String>, Vec<Pod>)> {
-    let nodes = bed.nodes(&["a", "b", "c"], 2).await?;
-    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+async fn two_on_each(bed: &Bed) -> Result<([String; 3], Vec<Pod>)> {
+    let nodes = bed.nodes(["a", "b", "c"], 2).await?;
+    bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
     bed.space.deployment("web", 6, &Template::new().sim("ready-after", "500ms")).await?;
     let pods = bed.space.all_ready("web", 6).await?;
     let mut on: BTreeMap<&str, usize> = BTreeMap::new();
@@ -50,20 +47,11 @@ fn five_stayed_ready(record: &Recorder<Pod>) -> Result<()> {
 
 async fn six_replicas_on_three_nodes(bed: Bed) -> Result<()> {
     let (nodes, pods) = two_on_each(&bed).await?;
-    bed.nodes(&["spare"], 110).await?;
+    bed.nodes(["spare"], 110).await?;
     let record = Recorder::start(bed.space.pods(), None).await?;
 
-    let plan = bed
-        .plan(
-            "plan",
-            json!({
-                "nodes": {"names": nodes},
-                "timeouts": {"node": "2m"},
-                "handOff": {"then": "KeepCordoned"},
-            }),
-        )
-        .await?;
-    let status = plan.ends(PlanPhase::Completed, MINUTES).await?;
+    let plan = bed.plan("plan", over(&nodes, "2m", "KeepCordoned")).await?;
+    let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
     five_stayed_ready(&record)?;
 
     let evictions = bed.evictions()?;
@@ -89,17 +77,8 @@ async fn no_spare_node(bed: Bed) -> Result<()> {
     }
     let record = Recorder::start(bed.space.pods(), None).await?;
 
-    let plan = bed
-        .plan(
-            "plan",
-            json!({
-                "nodes": {"names": all},
-                "timeouts": {"node": "2m"},
-                "handOff": {"then": "Uncordon"},
-            }),
-        )
-        .await?;
-    let status = plan.ends(PlanPhase::Completed, MINUTES).await?;
+    let plan = bed.plan("plan", over(&all, "2m", "Uncordon")).await?;
+    let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
     five_stayed_ready(&record)?;
 
     let evictions = bed.evictions()?;

@@ -1,18 +1,78 @@
 //! The cases, one file for each theme.
 
+mod endings;
 mod explained;
 mod gentle;
+mod ownership;
+mod pods;
 mod refusals;
 mod restart;
+mod rights;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use drainplan::api::{DrainPlanStatus, NodeStatus, Outlook, WaitingPod};
+use serde_json::{Value, json};
 
 use crate::runner::Case;
 
+/// Long enough for everything that is not awaited to fail.
+const PATIENCE: Duration = Duration::from_mins(2);
+
 /// All cases.
 pub fn all() -> Vec<Case> {
-    let themes = [gentle::cases(), explained::cases(), restart::cases(), refusals::cases()];
+    let themes = [
+        gentle::cases(),
+        explained::cases(),
+        pods::cases(),
+        ownership::cases(),
+        endings::cases(),
+        restart::cases(),
+        refusals::cases(),
+        rights::cases(),
+    ];
     let mut all: Vec<Case> = themes.into_iter().flatten().collect();
     all.sort_by_key(|case| case.number);
     all
+}
+
+/// The spec of a plan over these nodes.
+fn over(nodes: &[String], node_timeout: &str, then: &str) -> Value {
+    json!({"nodes": {"names": nodes}, "timeouts": {"node": node_timeout}, "handOff": {"then": then}})
+}
+
+/// What the status says of a node.
+fn report<'a>(status: &'a DrainPlanStatus, node: &str) -> Result<&'a NodeStatus> {
+    status.nodes.iter().find(|it| it.name == node).with_context(|| format!("node {node} is not reported"))
+}
+
+/// What the node's report says of a pod.
+fn waiting<'a>(node: &'a NodeStatus, pod: &str) -> Result<&'a WaitingPod> {
+    let found = node.waiting.iter().find(|it| it.pod == pod);
+    found.with_context(|| format!("pod {pod} is not reported on {}: {:?}", node.name, node.waiting))
+}
+
+/// What is said of a waiting pod.
+fn ensure_said(
+    pod: &WaitingPod,
+    reason: &str,
+    outlook: Outlook,
+    budgets: &[&str],
+    parts: &[&str],
+) -> Result<()> {
+    ensure!(pod.reason == reason, "the reason is {} instead of {reason}: {}", pod.reason, pod.message);
+    ensure!(
+        pod.outlook == outlook,
+        "the outlook is {:?} instead of {outlook:?}: {}",
+        pod.outlook,
+        pod.message
+    );
+    ensure!(pod.budgets == budgets, "the budgets are {:?} instead of {budgets:?}", pod.budgets);
+    for part in parts {
+        ensure!(pod.message.contains(part), "\"{part}\" is missing in: {}", pod.message);
+    }
+    Ok(())
 }
 
 /// A case that others may run beside.

@@ -203,7 +203,7 @@ async fn wrong_plans(bed: Bed) -> Result<()> {
 /// The spec of an ended plan is frozen; the rest of it is not.
 async fn a_plan_that_has_ended(bed: &Bed, api: &Api<DynamicObject>) -> Result<()> {
     const FROZEN: &str = "the plan has ended and its spec is frozen: delete it and create a new one";
-    let nodes = bed.nodes(&["a"], 10).await?;
+    let nodes = bed.nodes(["a"], 10).await?;
     let plan = bed
         .plan("ended", json!({"nodes": {"names": nodes}, "suspend": true, "handOff": {"then": "Uncordon"}}))
         .await?;

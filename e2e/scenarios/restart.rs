@@ -1,20 +1,20 @@
 //! A controller that dies loses nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use drainplan::api::{NodePhase, PlanPhase};
 use serde_json::json;
+use tokio::time::sleep;
 
-use super::alone;
+use super::{PATIENCE, alone, over};
 use crate::harness::{Bed, PlanRun, Sight, Template, uid};
 use crate::runner::Case;
 
-const MINUTES: Duration = Duration::from_mins(2);
-
 pub fn cases() -> Vec<Case> {
-    vec![alone!(5, controller_killed)]
+    vec![alone!(5, controller_killed), alone!(16, controller_killed_again_and_again)]
 }
 
 /// The deadlines and starts that the plan ever had, by node; each must have been written once.
@@ -40,25 +40,16 @@ fn clocks_stand(plan: &PlanRun) -> Result<()> {
 }
 
 async fn controller_killed(bed: Bed) -> Result<()> {
-    let nodes = bed.nodes(&["a"], 3).await?;
-    bed.space.budget("web", json!({"app": "web"}), json!({"maxUnavailable": 1})).await?;
+    let nodes = bed.nodes(["a"], 3).await?;
+    bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
     // A pod that is still going when the new controller comes is the one that could be evicted twice.
     let slow = Template::new().sim("ready-after", "1s").sim("terminate-after", "2s");
     bed.space.deployment("web", 3, &slow).await?;
     let pods = bed.space.all_ready("web", 3).await?;
     bed.space.budget_allows("web", 3, 1).await?;
-    bed.nodes(&["spare"], 110).await?;
+    bed.nodes(["spare"], 110).await?;
 
-    let plan = bed
-        .plan(
-            "plan",
-            json!({
-                "nodes": {"names": nodes},
-                "timeouts": {"node": "2m"},
-                "handOff": {"then": "Uncordon"},
-            }),
-        )
-        .await?;
+    let plan = bed.plan("plan", over(&nodes, "2m", "Uncordon")).await?;
     let originals: BTreeSet<String> = pods.iter().map(uid).collect();
     bed.space
         .pods_until("web", "the first of the three is evicted", |now| {
@@ -70,7 +61,7 @@ async fn controller_killed(bed: Bed) -> Result<()> {
         .await?;
     bed.installation.controller.kill()?;
     let before =
-        plan.until("is Draining when the controller is killed", MINUTES, |status| match status.phase {
+        plan.until("is Draining when the controller is killed", PATIENCE, |status| match status.phase {
             Some(PlanPhase::Running) => Sight::Found(status.clone()),
             phase => Sight::Never(format!("it is {phase:?}")),
         });
@@ -79,12 +70,58 @@ async fn controller_killed(bed: Bed) -> Result<()> {
     ensure!(bed.accepted()?.len() < 3, "all evictions were accepted before the controller was killed");
     bed.installation.controller.start().await?;
 
-    plan.ends(PlanPhase::Completed, MINUTES).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
     clocks_stand(&plan)?;
     let accepted: BTreeSet<String> = bed.accepted()?.into_iter().collect();
     ensure!(accepted == originals, "the server accepted {accepted:?}, and the pods were {originals:?}");
     for node in &nodes {
         bed.node_rests(node, false, &[]).await?;
+    }
+    Ok(())
+}
+
+/// Any moment may be the last one; E2E_SEED repeats a run's moments.
+async fn controller_killed_again_and_again(bed: Bed) -> Result<()> {
+    const KILLS: u32 = 20;
+    const LONGEST_LIFE: u64 = 1500;
+    let seed = match std::env::var("E2E_SEED") {
+        Ok(seed) => seed.parse().context("E2E_SEED is no number")?,
+        Err(_) => RandomState::new().hash_one("seed"),
+    };
+    let again = || format!("E2E_SEED={seed} has the same moments");
+
+    let nodes = bed.nodes(["a", "b"], 8).await?;
+    bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
+    bed.space
+        .deployment("web", 16, &Template::new().sim("ready-after", "1s").sim("terminate-after", "1s"))
+        .await?;
+    let pods = bed.space.all_ready("web", 16).await?;
+    bed.space.budget_allows("web", 16, 1).await?;
+    bed.nodes(["spare"], 110).await?;
+
+    let plan = bed.plan("plan", over(&nodes, "10m", "Uncordon")).await?;
+    let mut random = seed;
+    for kill in 1..=KILLS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        sleep(Duration::from_millis((random >> 33) % LONGEST_LIFE)).await;
+        bed.installation.controller.kill()?;
+        let ended = plan.statuses().last().is_some_and(|status| status.finished_at.is_some());
+        ensure!(!ended, "the plan had ended before the {kill}th of {KILLS} kills; {}", again());
+        bed.installation.controller.spawn()?;
+    }
+    bed.installation.controller.ready().await?;
+
+    plan.ends(PlanPhase::Completed, PATIENCE).await.with_context(again)?;
+    clocks_stand(&plan).with_context(again)?;
+    let originals: BTreeSet<String> = pods.iter().map(uid).collect();
+    let accepted: BTreeSet<String> = bed.accepted().with_context(again)?.into_iter().collect();
+    ensure!(
+        accepted == originals,
+        "the server accepted {accepted:?}, and the pods were {originals:?}; {}",
+        again()
+    );
+    for node in &nodes {
+        bed.node_rests(node, false, &[]).await.with_context(again)?;
     }
     Ok(())
 }

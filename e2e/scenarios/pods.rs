@@ -1,0 +1,139 @@
+//! Which pods are evicted, and which pods keep a node.
+
+use anyhow::{Context as _, Result, ensure};
+use drainplan::api::{NodeReason, Outlook, PlanPhase};
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use serde_json::json;
+
+use super::{PATIENCE, ensure_said, over, report, shared, waiting};
+use crate::harness::{Bed, Recorder, Sight, Template, is_ready, node_of, terminating, uid};
+use crate::runner::Case;
+
+pub fn cases() -> Vec<Case> {
+    vec![
+        shared!(12, finished_pods_stay),
+        shared!(13, pods_that_the_plan_refuses),
+        shared!(14, finalizer_that_never_goes),
+        shared!(15, pod_reborn_under_its_name),
+    ]
+}
+
+async fn finished_pods_stay(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a"], 110).await?;
+    bed.space.job("report", &Template::new().sim("complete-after", "1s")).await?;
+    let finished = bed.space.pods_until("report", "Succeeded", |pods| {
+        let phase = |pod: &k8s_openapi::api::core::v1::Pod| pod.status.as_ref()?.phase.clone();
+        pods.len() == 1 && pods.iter().all(|pod| phase(pod).as_deref() == Some("Succeeded"))
+    });
+    let finished = finished.await?;
+    bed.space.deployment("web", 1, &Template::new()).await?;
+    bed.space.all_ready("web", 1).await?;
+
+    let plan = bed.plan("plan", over(&nodes, "2m", "KeepCordoned")).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(bed.accepted()?.len() == 1, "evictions: {:#?}", bed.evictions()?);
+    let job = finished.first().context("no pod of the Job")?;
+    let still = bed.space.pods().get_opt(&job.name_any()).await?;
+    ensure!(still.is_some_and(|pod| uid(&pod) == uid(job) && !terminating(&pod)), "the Job's pod is gone");
+    Ok(())
+}
+
+async fn pods_that_the_plan_refuses(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a", "b"], 110).await?;
+    let [a, b] = &nodes;
+    bed.space.pod("bare", &Template::new().only_on(&[a])).await?;
+    let cache = Template::new().only_on(&[b]).empty_dir("scratch");
+    bed.space.deployment("cache", 1, &cache).await?;
+    let bare = bed.space.all_ready("bare", 1).await?;
+    let cache = bed.space.all_ready("cache", 1).await?;
+    let watched = bed.record_nodes().await?;
+
+    let refusing = bed.plan("refusing", over(&nodes, "3s", "KeepCordoned")).await?;
+    let status = refusing.ends(PlanPhase::Failed, PATIENCE).await?;
+    for (node, pods, reason, part, field) in [
+        (a, &bare, "Unmanaged", "no controller", "spec.pods.unmanaged"),
+        (b, &cache, "LocalData", "scratch", "spec.pods.emptyDir"),
+    ] {
+        let report = report(&status, node)?;
+        let failed_as = report.reason.as_deref();
+        ensure!(failed_as == Some(NodeReason::Blocked.as_str()), "node {node} failed as {failed_as:?}");
+        let pod = pods.first().context("no pod")?.name_any();
+        ensure_said(waiting(report, &pod)?, reason, Outlook::NeverClears, &[], &[part, field])?;
+        bed.ensure_untouched(&watched, node)?;
+    }
+
+    let mut allowing = over(&nodes, "2m", "KeepCordoned");
+    if let Some(spec) = allowing.as_object_mut() {
+        spec.insert("pods".to_owned(), json!({"unmanaged": "Evict", "emptyDir": "Evict"}));
+    }
+    let allowing = bed.plan("allowing", allowing).await?;
+    allowing.ends(PlanPhase::Completed, PATIENCE).await?;
+    let mut accepted = bed.accepted()?;
+    let mut expected: Vec<String> = bare.iter().chain(&cache).map(uid).collect();
+    accepted.sort();
+    expected.sort();
+    ensure!(accepted == expected, "evicted were {accepted:?}, and the pods are {expected:?}");
+    Ok(())
+}
+
+async fn finalizer_that_never_goes(bed: Bed) -> Result<()> {
+    const HELD_BY: &str = "e2e.drainplan.dev/hold";
+    let nodes = bed.nodes(["a"], 1).await?;
+    let [node] = &nodes;
+    bed.space.deployment("web", 1, &Template::new().finalizer(HELD_BY)).await?;
+    let pods = bed.space.all_ready("web", 1).await?;
+    bed.nodes(["spare"], 110).await?;
+
+    let plan = bed.plan("plan", over(&nodes, "5s", "KeepCordoned")).await?;
+    let status = plan.ends(PlanPhase::Failed, PATIENCE).await?;
+    let report = report(&status, node)?;
+    let failed_as = report.reason.as_deref();
+    ensure!(failed_as == Some(NodeReason::TimedOut.as_str()), "node {node} failed as {failed_as:?}");
+    let pod = pods.first().context("no pod")?.name_any();
+    ensure_said(waiting(report, &pod)?, "FinalizerHolds", Outlook::MayClear, &[], &[HELD_BY])?;
+    ensure!(
+        bed.accepted()? == pods.iter().map(uid).collect::<Vec<_>>(),
+        "evictions: {:#?}",
+        bed.evictions()?
+    );
+    bed.node_rests(node, false, &[]).await
+}
+
+async fn pod_reborn_under_its_name(bed: Bed) -> Result<()> {
+    // One pod on each node, and no room for another one.
+    let nodes = bed.nodes(["a"], 1).await?;
+    bed.nodes(["other"], 1).await?;
+    let [node] = &nodes;
+    bed.space.budget("db", &["db"], json!({"maxUnavailable": 1})).await?;
+    bed.space.stateful_set("db", 2, &Template::new()).await?;
+    let pods = bed.space.all_ready("db", 2).await?;
+    let held = pods.iter().find(|pod| node_of(pod) == node).context("no pod on the node")?.clone();
+    let broken = pods.iter().find(|pod| node_of(pod) != node).context("no pod on the other node")?;
+    bed.space.break_pod(&broken.name_any()).await?;
+    bed.space.budget_allows("db", 2, 0).await?;
+    bed.nodes(["spare"], 110).await?;
+    let record = Recorder::start(bed.space.pods(), None).await?;
+
+    let plan = bed.plan("plan", over(&nodes, "2m", "KeepCordoned")).await?;
+    let name = held.name_any();
+    plan.shows_waiting("the pod that is refused", PATIENCE, |_, it| {
+        it.pod == name && it.reason == "BudgetUnhealthy"
+    })
+    .await?;
+    bed.node_is_cordoned(node).await?;
+    bed.space.pods().delete(&name, &DeleteParams::default()).await?;
+    let key = format!("{}/{name}", bed.name);
+    let reborn = record.until("the pod is there again", PATIENCE, |record| match record.now.get(&key) {
+        Some(pod) if uid(&**pod) != uid(&held) && is_ready(pod) => Sight::Found(pod.clone()),
+        _ => Sight::NotYet("it is not".to_owned()),
+    });
+    let reborn = reborn.await?;
+    ensure!(node_of(&reborn) == bed.named("spare"), "it is on {}", node_of(&reborn));
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    // Now the budget has room, and still nobody asks the pod to go.
+    ensure!(bed.evictions()?.is_empty(), "evictions were sent: {:#?}", bed.evictions()?);
+    let now = bed.space.pods().get(&name).await?;
+    ensure!(uid(&now) == uid(&*reborn) && !terminating(&now), "the reborn pod was followed");
+    Ok(())
+}
