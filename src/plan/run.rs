@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
         let Some(started_at) = self.memory.started_at else { return };
 
         self.miss(round);
-        self.step_draining(round);
+        self.step_in_progress(round);
         self.plan_deadline(round, started_at);
         if self.memory.finished.is_none() && self.stalled.is_none() {
             let startable = self.look_at_pending(round);
@@ -124,15 +124,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn step_draining(&mut self, round: &mut Round<'_>) {
-        let draining: Vec<Text> = self
+    /// Steps the nodes in progress. A node that a status calls handed off is brought to its end like any other.
+    fn step_in_progress(&mut self, round: &mut Round<'_>) {
+        let in_progress: Vec<Text> = self
             .memory
             .nodes
             .iter()
-            .filter(|(_, record)| record.phase == NodePhase::Draining)
+            .filter(|(_, record)| record.in_progress())
             .map(|(name, _)| name.clone())
             .collect();
-        for name in draining {
+        for name in in_progress {
             let Some(mut record) = self.memory.nodes.remove(&name) else { continue };
             if self.step(round, &name, &mut record) {
                 self.memory.nodes.insert(name, record);
@@ -278,7 +279,7 @@ impl<'a> Run<'a> {
 
     /// Starts the next node, or lets the idle clock run.
     fn start_or_idle(&mut self, round: &mut Round<'_>, startable: Option<Arc<Node>>) {
-        if self.memory.count(NodePhase::Draining) > 0 {
+        if self.memory.nodes.values().any(Record::in_progress) {
             self.memory.idle_since = None;
             return;
         }

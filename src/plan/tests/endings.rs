@@ -190,3 +190,18 @@ fn names_without_a_node_are_skipped_and_no_node_at_all_is_never_completed() {
     assert_eq!(world.phase("q"), PlanPhase::Pending);
     assert!(world.status("q").conditions.iter().any(|c| c.type_ == "Stalled" && c.reason == "NoNodes"));
 }
+
+#[test]
+fn a_node_in_a_phase_that_nobody_here_writes_ends_all_the_same() {
+    let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    world.edit_plan("p", |plan| plan.status.as_mut().unwrap().nodes[0].phase = NodePhase::HandedOff);
+    world.run(None);
+    assert_eq!(
+        (world.phase("p"), world.node_status("p", "a").phase),
+        (PlanPhase::Completed, NodePhase::Done)
+    );
+    assert!(!world.cordoned("a") && world.marks("a").is_empty());
+}
