@@ -92,8 +92,9 @@ async fn controller_killed_again_and_again(bed: Bed) -> Result<()> {
 
     let nodes = bed.nodes(["a", "b"], 8).await?;
     bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
+    // 16 pods, one after the other, 2 s each: that outlasts 20 lives of 0.75 s on average.
     bed.space
-        .deployment("web", 16, &Template::new().sim("ready-after", "1s").sim("terminate-after", "1s"))
+        .deployment("web", 16, &Template::new().sim("ready-after", "2s").sim("terminate-after", "1s"))
         .await?;
     let pods = bed.space.all_ready("web", 16).await?;
     bed.space.budget_allows("web", 16, 1).await?;
