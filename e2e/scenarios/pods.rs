@@ -1,14 +1,24 @@
 //! Which pods are evicted, and which pods keep a node.
 
-use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{NodeReason, Outlook, PlanPhase};
-use kube::ResourceExt;
-use kube::api::DeleteParams;
-use serde_json::json;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use drainplan::api::{NodeReason, NodeStatus, Outlook, PlanPhase, WaitingPod};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::policy::v1::Eviction;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::{PATIENCE, ensure_said, over, report, shared, waiting};
-use crate::harness::{Bed, Recorder, Sight, Template, is_ready, node_of, terminating, uid};
+use crate::harness::{Bed, Recorder, Sight, Space, Template, is_ready, node_of, terminating, uid};
 use crate::runner::Case;
+
+/// How often the server is asked about what no watch tells.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 pub fn cases() -> Vec<Case> {
     vec![
@@ -100,40 +110,89 @@ async fn finalizer_that_never_goes(bed: Bed) -> Result<()> {
     bed.node_rests(node, false, &[]).await
 }
 
+/// A policy refuses the eviction, so that it is tried again and again; meanwhile the pod comes back elsewhere.
 async fn pod_reborn_under_its_name(bed: Bed) -> Result<()> {
-    // One pod on each node, and no room for another one.
     let nodes = bed.nodes(["a"], 1).await?;
-    bed.nodes(["other"], 1).await?;
     let [node] = &nodes;
-    bed.space.budget("db", &["db"], json!({"maxUnavailable": 1})).await?;
-    bed.space.stateful_set("db", 2, &Template::new()).await?;
-    let pods = bed.space.all_ready("db", 2).await?;
-    let held = pods.iter().find(|pod| node_of(pod) == node).context("no pod on the node")?.clone();
-    let broken = pods.iter().find(|pod| node_of(pod) != node).context("no pod on the other node")?;
-    bed.space.break_pod(&broken.name_any()).await?;
-    bed.space.budget_allows("db", 2, 0).await?;
+    bed.space.stateful_set("db", 1, &Template::new()).await?;
+    let pods = bed.space.all_ready("db", 1).await?;
+    let [held] = pods.as_slice() else { bail!("{} pods instead of 1", pods.len()) };
     bed.nodes(["spare"], 110).await?;
+    deny_evictions(&bed).await?;
     let record = Recorder::start(bed.space.pods(), None).await?;
 
     let plan = bed.plan("plan", over(&nodes, "2m", "KeepCordoned")).await?;
     let name = held.name_any();
-    plan.shows_waiting("the pod that is refused", PATIENCE, |_, it| {
-        it.pod == name && it.reason == "BudgetUnhealthy"
-    })
-    .await?;
-    bed.node_is_cordoned(node).await?;
+    let refused = |_: &NodeStatus, it: &WaitingPod| it.pod == name && it.reason == "AdmissionDenied";
+    let (_, said) = plan.shows_waiting("the pod that is refused", PATIENCE, refused).await?;
+    ensure_said(&said, "AdmissionDenied", Outlook::MayClear, &[], &[DENIED])?;
     bed.space.pods().delete(&name, &DeleteParams::default()).await?;
+
     let key = format!("{}/{name}", bed.name);
     let reborn = record.until("the pod is there again", PATIENCE, |record| match record.now.get(&key) {
-        Some(pod) if uid(&**pod) != uid(&held) && is_ready(pod) => Sight::Found(pod.clone()),
+        Some(pod) if uid(&**pod) != uid(held) && is_ready(pod) => Sight::Found(pod.clone()),
         _ => Sight::NotYet("it is not".to_owned()),
     });
     let reborn = reborn.await?;
     ensure!(node_of(&reborn) == bed.named("spare"), "it is on {}", node_of(&reborn));
     plan.ends(PlanPhase::Completed, PATIENCE).await?;
-    // Now the budget has room, and still nobody asks the pod to go.
-    ensure!(bed.evictions()?.is_empty(), "evictions were sent: {:#?}", bed.evictions()?);
+    bed.node_is_cordoned(node).await?;
+
+    let evictions = bed.evictions()?;
+    ensure!(!evictions.is_empty(), "no eviction was ever refused");
+    for eviction in &evictions {
+        ensure!(eviction.precondition() == Some(&uid(held)), "the pod was followed: {}", eviction.line());
+    }
     let now = bed.space.pods().get(&name).await?;
-    ensure!(uid(&now) == uid(&*reborn) && !terminating(&now), "the reborn pod was followed");
+    ensure!(uid(&now) == uid(&*reborn) && !terminating(&now), "the reborn pod was evicted");
     Ok(())
+}
+
+/// What the policy says.
+const DENIED: &str = "evictions are frozen here";
+
+/// Denies all evictions in the case's namespace; returns when the server does so.
+async fn deny_evictions(bed: &Bed) -> Result<()> {
+    // The server is asked in another namespace, so that the case's own holds the controller's evictions alone.
+    let probe = format!("{}-probe", bed.name);
+    // On no node at all, least of all on one of another case.
+    let nowhere = Map::from_iter([("e2e.drainplan.dev/case".to_owned(), json!("none"))]);
+    let space = Space::create(bed.client(), &probe, nowhere).await?;
+    space.pod("probe", &Template::new()).await?;
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(bed.client());
+    let policy = json!({
+        "metadata": {"name": bed.name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"],
+            }]},
+            "validations": [{"expression": "false", "message": DENIED}],
+        },
+    });
+    policies.create(&PostParams::default(), &serde_json::from_value(policy)?).await?;
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(bed.client());
+    let binding = json!({
+        "metadata": {"name": bed.name},
+        "spec": {
+            "policyName": bed.name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [bed.name, probe]},
+            ]}},
+        },
+    });
+    bindings.create(&PostParams::default(), &serde_json::from_value(binding)?).await?;
+
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let eviction: Eviction =
+        serde_json::from_value(json!({"metadata": {"name": "probe", "namespace": probe}}))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match space.pods().create_subresource::<_, Value>("eviction", "probe", &dry_run, &eviction).await {
+            Err(kube::Error::Api(status)) if status.message.contains(DENIED) => return Ok(()),
+            Ok(_) | Err(kube::Error::Api(_)) if Instant::now() < deadline => sleep(ASK_EVERY).await,
+            other => bail!("the policy does not take effect: {other:?}"),
+        }
+    }
 }
