@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms without a client or a clock: the same code runs on a cluster, on files and in a simulation.
-const INNER: [&str; 5] = ["api", "cluster", "budget", "explain", "plan"];
+const INNER: [&str; 6] = ["api", "cluster", "budget", "explain", "plan", "simulate"];
 /// The longest source file, in lines.
 const LONGEST: usize = 600;
 

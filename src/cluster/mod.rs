@@ -26,7 +26,7 @@ pub use observe::{BadObject, Change, Effect, older};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
 pub use scaleless::{DaemonSet, Job};
-pub use wire::{Kind, ObjectKind, Raw, Watched, kinds};
+pub use wire::{Kind, Object, ObjectKind, Raw, Watched, kinds};
 pub use workload::{Scale, Workload, WorkloadKind};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::wire::{Content, Object, WirePod};
-use super::{BudgetKey, Cluster, Node, ObjectKind, PodKey, Raw, Text};
+use super::{BudgetKey, Cluster, Node, ObjectKind, Pod, PodKey, Raw, Text};
 
 /// What a watch reports of one kind. `kube`'s watcher events map to these one by one.
 #[derive(Debug, Clone)]
@@ -134,6 +134,7 @@ impl Cluster {
                 self.apply_namespace(namespace);
                 changed
             }
+            Object::Pod(pod) => self.keep_pod(pod),
             Object::Pdb(budget) => {
                 let changed = self.budget(&budget.key()).is_none_or(|old| !old.says_the_same(&budget));
                 self.apply_budget(budget);
@@ -165,26 +166,27 @@ impl Cluster {
     fn apply_wire_pod(&mut self, wire: WirePod) -> Effect {
         let meta = wire.meta();
         let key = PodKey { namespace: self.strings.text(&meta.namespace), name: meta.name.as_str().into() };
-        let known = self.pods.get_mut(&key);
-        let pod = wire.into_pod(&mut self.strings, known.as_deref().map(AsRef::as_ref));
+        let known = self.pods.get(&key);
+        let pod = wire.into_pod(&mut self.strings, known.map(AsRef::as_ref));
         let PodKey { namespace, name } = pod.key();
-        let changed = match known {
-            Some(known) if **known == pod => false,
+        let effect = Effect { kind: ObjectKind::Pod, namespace, name, changed: self.keep_pod(pod) };
+        self.read_well(&effect);
+        effect
+    }
+
+    /// Keeps a pod; false when nothing that is read differs from before.
+    fn keep_pod(&mut self, pod: Pod) -> bool {
+        match self.pods.get_mut(&pod.key()) {
+            Some(known) if **known == pod => return false,
             Some(known) if known.uid == pod.uid && known.node == pod.node => {
                 if pod.terminating() {
                     self.evictions.seen_going(&pod.uid);
                 }
                 *known = Arc::new(pod);
-                true
             }
-            _ => {
-                self.apply_pod(pod);
-                true
-            }
-        };
-        let effect = Effect { kind: ObjectKind::Pod, namespace, name, changed };
-        self.read_well(&effect);
-        effect
+            _ => self.apply_pod(pod),
+        }
+        true
     }
 
     /// The object can be read, or is gone.

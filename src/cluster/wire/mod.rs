@@ -12,7 +12,7 @@ mod workload;
 use serde::Deserialize;
 
 use super::interner::Interner;
-use super::{DaemonSet, Job, Namespace, Node, Pdb, Workload, WorkloadKind};
+use super::{DaemonSet, Job, Namespace, Node, Pdb, Pod, Workload, WorkloadKind};
 use meta::Meta;
 use node::{WireNamespace, WireNode};
 use pdb::WirePdb;
@@ -120,21 +120,61 @@ pub(super) enum Content {
     Workload(WorkloadKind, WireWorkload),
     DaemonSet(WireDaemonSet),
     Job(WireJob),
+    /// Already in the form that is kept.
+    Kept(Box<(Meta, Object)>),
     /// Cannot be read: what can be said of it, and why.
     Bad(Meta, String),
 }
 
 /// An object in the form that is kept.
-#[derive(Debug)]
-pub(super) enum Object {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
     Node(Node),
     Namespace(Namespace),
+    Pod(Pod),
     Pdb(Pdb),
     Workload(Workload),
     DaemonSet(DaemonSet),
     Job(Job),
     /// Cannot be read.
     Bad(String),
+}
+
+impl Object {
+    /// Its kind; `None` when it cannot be read.
+    #[must_use]
+    pub fn kind(&self) -> Option<ObjectKind> {
+        Some(match self {
+            Self::Node(_) => ObjectKind::Node,
+            Self::Namespace(_) => ObjectKind::Namespace,
+            Self::Pod(_) => ObjectKind::Pod,
+            Self::Pdb(_) => ObjectKind::PodDisruptionBudget,
+            Self::Workload(workload) => workload.kind.object_kind(),
+            Self::DaemonSet(_) => ObjectKind::DaemonSet,
+            Self::Job(_) => ObjectKind::Job,
+            Self::Bad(_) => return None,
+        })
+    }
+
+    fn meta(&self) -> Meta {
+        let (namespace, name, uid, version): (&str, &str, &str, &str) = match self {
+            Self::Node(node) => ("", &node.name, &node.uid, &node.resource_version),
+            Self::Namespace(namespace) => ("", &namespace.name, "", ""),
+            Self::Pod(pod) => (&pod.namespace, &pod.name, &pod.uid, ""),
+            Self::Pdb(budget) => (&budget.namespace, &budget.name, &budget.uid, &budget.resource_version),
+            Self::Workload(workload) => (&workload.namespace, &workload.name, &workload.uid, ""),
+            Self::DaemonSet(set) => (&set.namespace, &set.name, &set.uid, ""),
+            Self::Job(job) => (&job.namespace, &job.name, &job.uid, ""),
+            Self::Bad(_) => ("", "", "", ""),
+        };
+        Meta {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            uid: uid.to_owned(),
+            resource_version: version.to_owned(),
+            ..Meta::default()
+        }
+    }
 }
 
 impl Raw {
@@ -163,6 +203,12 @@ impl Raw {
         });
         Self { kind, content }
     }
+    /// An object that needs no decoding, as a simulation has it; `None` when it cannot be read.
+    #[must_use]
+    pub fn kept(object: Object) -> Option<Self> {
+        let (kind, meta) = (object.kind()?, object.meta());
+        Some(Self { kind, content: Content::Kept(Box::new((meta, object))) })
+    }
     pub(super) fn meta(&self) -> &Meta {
         match &self.content {
             Content::Node(object) => &object.metadata,
@@ -172,6 +218,7 @@ impl Raw {
             Content::Workload(_, object) => &object.metadata,
             Content::DaemonSet(object) => &object.metadata,
             Content::Job(object) => &object.metadata,
+            Content::Kept(kept) => &kept.0,
             Content::Bad(meta, _) => meta,
         }
     }
@@ -187,6 +234,7 @@ impl Raw {
             Content::Workload(kind, object) => Object::Workload(object.into_workload(kind, interner)),
             Content::DaemonSet(object) => Object::DaemonSet(object.into_daemon_set(interner)),
             Content::Job(object) => Object::Job(object.into_job(interner)),
+            Content::Kept(kept) => kept.1,
             Content::Bad(_, why) => Object::Bad(why),
         }
     }
