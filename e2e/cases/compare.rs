@@ -75,7 +75,13 @@ pub async fn later(
         }
         for pod in matching {
             let mut wrong = differences(expectation, pod, &answer.pods, &mut report.compared);
-            if !wrong.is_empty() {
+            if wrong.is_empty() {
+                // A comparison that cannot fail proves nothing.
+                let falsified = expectation.falsified().into_iter();
+                let blind =
+                    falsified.filter(|(_, other)| differences(other, pod, &answer.pods, &mut 0).is_empty());
+                wrong.extend(blind.map(|(what, _)| format!("a wrong {what} is not noticed")));
+            } else {
                 wrong.push(format!("said: {} → {}", pod.message, pod.remedy));
             }
             report.wrong.extend(wrong.into_iter().map(|wrong| format!("{about} ({}): {wrong}", pod.name)));

@@ -34,7 +34,7 @@ pub struct Later {
 }
 
 /// What must be said about a pod. A key that is absent is not asked for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PodExpectation {
     pub pod: Which,
@@ -92,7 +92,7 @@ pub struct BudgetExpectation {
 }
 
 /// A key that may be absent, and whose null is a value.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Wanted {
     #[default]
     Anything,
@@ -102,6 +102,38 @@ pub enum Wanted {
 impl<'de> Deserialize<'de> for Wanted {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Option::deserialize(deserializer).map(Self::Exactly)
+    }
+}
+
+impl PodExpectation {
+    /// The same with one thing changed that is asked for, each with the name of what is changed.
+    pub fn falsified(&self) -> Vec<(&'static str, Self)> {
+        let other = || "Other".to_owned();
+        let mut all = Vec::new();
+        if self.action.is_some() {
+            all.push(("action", Self { action: Some(other()), ..self.clone() }));
+        }
+        if let Some(code) = self.code {
+            all.push(("code", Self { code: Some(code + 1), ..self.clone() }));
+        }
+        if let Some(budgets) = &self.budgets {
+            let more = budgets.iter().cloned().chain([other()]).collect();
+            all.push(("budgets", Self { budgets: Some(more), ..self.clone() }));
+        }
+        if let Wanted::Exactly(_) = self.reason {
+            all.push(("reason", Self { reason: Wanted::Exactly(Some(other())), ..self.clone() }));
+        }
+        if let Wanted::Exactly(_) = self.outlook {
+            all.push(("outlook", Self { outlook: Wanted::Exactly(Some(other())), ..self.clone() }));
+        }
+        let mentions = self.mentions.iter().cloned();
+        for unsaid in
+            [Mention::Number(1_234_567), Mention::Text(other()), Mention::Text("other-*".to_owned())]
+        {
+            let mentions = mentions.clone().chain([unsaid]).collect();
+            all.push(("mentions", Self { mentions, ..self.clone() }));
+        }
+        all
     }
 }
 
