@@ -200,6 +200,8 @@ enum Mode {
     /// One budget for each app, and one without a selector.
     Missing,
     NoBudget,
+    /// A budget that is healthy in spite of unready pods.
+    Sound,
     Doomed,
 }
 
@@ -244,6 +246,7 @@ pub fn world(count: usize, seed: u64) -> Vec<Space> {
             (Mode::Overlap, 4),
             (Mode::Missing, 3),
             (Mode::NoBudget, 2),
+            (Mode::Sound, 2),
             (Mode::Doomed, 2),
         ]),
         owners: Deck::new(&Owner::SHARES),
@@ -292,7 +295,16 @@ impl Decks {
             let budgets = vec![self.budget("b0", Some(labels(&app.id)), 2, rng)];
             return Space { name, doomed: true, apps: vec![app], budgets };
         }
-        let most = if mode == Mode::Each { 3 } else { 2 };
+        if mode == Mode::Sound {
+            let mut app = self.app("a0".into(), Owner::Bare, rng);
+            app.pods = vec![Health::Ready, Health::Unready, Health::Ready, Health::Unready];
+            app.churn = Churn::Nothing;
+            let mut budget = self.budget("b0", Some(labels(&app.id)), 4, rng);
+            (budget.amount, budget.later, budget.charge) = (Amount::MinInt(rng.between(1, 2)), None, false);
+            budget.policy = budget.policy.filter(|policy| *policy != "AlwaysAllow");
+            return Space { name, doomed: false, apps: vec![app], budgets: vec![budget] };
+        }
+        let most = if mode == Mode::Each { 4 } else { 2 };
         let least = if matches!(mode, Mode::Joint | Mode::Each) { 2 } else { 1 };
         let count = rng.between(least, most);
         let mut apps: Vec<App> = (0..count)
@@ -319,7 +331,7 @@ impl Decks {
                 let all = json!({"matchExpressions": [{"key": "id", "operator": "In", "values": ids}]});
                 vec![self.budget("one", Some(labels("a0")), 3, rng), self.budget("all", Some(all), 4, rng)]
             }
-            Mode::NoBudget | Mode::Doomed => Vec::new(),
+            Mode::NoBudget | Mode::Sound | Mode::Doomed => Vec::new(),
         };
         Space { name, doomed: false, apps, budgets }
     }
