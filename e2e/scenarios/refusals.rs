@@ -117,7 +117,7 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"maxFailedNodes": "1000%"}), "may not be more than 4"),
         wrong(json!({"suspend": "yes"}), "must be of type boolean"),
     ];
-    for number in [json!(-1), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
+    for number in [json!(-1), json!(3_000_000_000_i64), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
         table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
     }
     for field in ["node", "plan"] {

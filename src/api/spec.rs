@@ -237,7 +237,7 @@ impl JsonSchema for IntOrPercent {
             "x-kubernetes-int-or-string": true,
             "maxLength": 4,
             "x-kubernetes-validations": [{
-                "rule": "type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",
+                "rule": "type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^(100|[0-9]{1,2})%$')",
                 "message": "write a number of nodes, such as 2, or a percentage up to 100%, such as 25%",
             }],
         })

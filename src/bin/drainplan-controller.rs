@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, ValueEnum};
 use drainplan::engine;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -30,7 +31,8 @@ struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "drainplan-controller")]
     lease_name: String,
     /// How this replica signs the lease. Without it: the host's name and a random part.
-    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    /// No two that run at the same time may have the same: each would take the other's lease for its own.
+    #[arg(long, value_name = "NAME", env = "POD_NAME", value_parser = NonEmptyStringValueParser::new())]
     identity: Option<String>,
     /// How log lines look.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
