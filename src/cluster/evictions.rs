@@ -23,6 +23,14 @@ pub struct InFlight {
     pub accepted: Option<Timestamp>,
 }
 
+/// Whether a consistent list has shown a node to be empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Emptiness {
+    /// The draining that asked.
+    since: Timestamp,
+    shown: bool,
+}
+
 /// What the server answered when it refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -58,8 +66,8 @@ pub struct Evictions {
     going: HashMap<Text, Timestamp>,
     /// Accepted evictions that no written status counts yet: pod uid and node.
     uncounted: HashSet<(Text, Text)>,
-    /// Nodes that a consistent list has shown to be empty, with the draining that asked.
-    confirmed: HashMap<Text, Timestamp>,
+    /// Nodes for which a consistent list was asked whether they are empty, while no pod has come to light on them since.
+    emptiness: HashMap<Text, Emptiness>,
 }
 
 impl Evictions {
@@ -153,13 +161,25 @@ impl Evictions {
     pub fn counted(&mut self, evictions: &HashSet<(Text, Text)>, nodes: impl Fn(&str) -> bool) {
         self.uncounted.retain(|eviction| !(evictions.contains(eviction) && nodes(&eviction.1)));
     }
-    /// A consistent list has shown that no pod is left to go from a node.
-    pub fn confirm_empty(&mut self, node: Text, since: Timestamp) {
-        self.confirmed.insert(node, since);
+    /// The server is asked which pods a node has that looks empty.
+    pub fn ask_empty(&mut self, node: Text, since: Timestamp) {
+        self.emptiness.insert(node, Emptiness { since, shown: false });
+    }
+    /// A consistent list has shown nothing that was not known when it was asked for, unless a pod came to light
+    /// meanwhile.
+    pub fn confirm_empty(&mut self, node: &str, since: Timestamp) {
+        let asked = self.emptiness.get_mut(node).filter(|asked| asked.since == since);
+        if let Some(asked) = asked {
+            asked.shown = true;
+        }
+    }
+    /// A pod has come to light on a node: what a list has shown before says nothing any more.
+    pub fn seen_arriving(&mut self, node: &str) {
+        self.emptiness.remove(node);
     }
     /// Whether that was confirmed for this draining of the node.
     #[must_use]
     pub fn is_confirmed(&self, node: &str, since: Timestamp) -> bool {
-        self.confirmed.get(node) == Some(&since)
+        self.emptiness.get(node) == Some(&Emptiness { since, shown: true })
     }
 }

@@ -97,6 +97,11 @@ impl Cluster {
         {
             self.evictions.seen_going(&old.uid);
         }
+        if let Some(node) = &pod.node
+            && old.as_ref().is_none_or(|old| old.uid != pod.uid || old.node != pod.node)
+        {
+            self.evictions.seen_arriving(node);
+        }
         if old.as_ref().is_some_and(|old| old.node == pod.node) {
             return;
         }

@@ -53,8 +53,8 @@ impl Controller {
         Self { parts, agenda, running: JoinSet::new(), started: Instant::now() }
     }
 
-    /// Runs until `stop`, then lets what is under way come to its end.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    /// Runs until `stop`, then lets what is under way come to its end; false when something was still unanswered.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> bool {
         let mut stop = std::pin::pin!(stop);
         loop {
             let decide_at = self.started + self.agenda.decide_at();
@@ -78,9 +78,11 @@ impl Controller {
             self.parts.health.turned();
         }
         let farewell = async { while self.running.join_next().await.is_some() {} };
-        if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
+        let answered = tokio::time::timeout(FAREWELL, farewell).await.is_ok();
+        if !answered {
             tracing::warn!("some requests were still unanswered when the controller ended");
         }
+        answered
     }
 
     fn now(&self) -> Moment {

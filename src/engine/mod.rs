@@ -114,15 +114,22 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         settings: Settings::default(),
     });
 
-    // The loop ends first; only then is the lease given back and the last events sent.
+    // The loop ends first; only then is the lease given back and the last events sent. A request that was not answered
+    // may still be carried out, so then the lease is left to expire.
     let (loop_ended, after_loop) = Shutdown::channel();
-    let elector = tokio::spawn(elector.run(after_loop.requested()));
+    let (all_answered, after_answers) = Shutdown::channel();
+    let elector = tokio::spawn(elector.run(after_answers.requested()));
     let events = tokio::spawn(events.run(after_loop.requested()));
     let serving = tokio::spawn(listener.run(health, metrics, shutdown.clone()));
     let running = tokio::spawn(controller.run(shutdown.requested()));
     let ended = running.await;
     loop_ended.request();
-    elector.await.context("the leader lease ended abnormally")?;
+    if matches!(ended, Ok(true)) {
+        all_answered.request();
+        elector.await.context("the leader lease ended abnormally")?;
+    } else {
+        elector.abort();
+    }
     events.await.context("the events ended abnormally")?;
     tasks.shutdown().await;
     ended.context("the loop ended abnormally")?;

@@ -113,6 +113,7 @@ impl World {
             Act::WatchStalls(process, stream, wait) => self.stall_watch(process, stream, wait),
             Act::WatchBreaks(process, stream, wait) => self.break_watch(process, stream, wait),
             Act::WatchRepeats(process, stream, events) => self.repeat_watch(process, stream, events),
+            Act::FaultsStop => self.stop_faults(),
             Act::Call(kind, fault) => self.call_faults.push((kind, fault)),
         }
     }
@@ -137,6 +138,17 @@ impl World {
                 self.schedule_soon();
             }
             _ => {}
+        }
+    }
+
+    fn stop_faults(&mut self) {
+        self.call_faults.clear();
+        self.crash_after = None;
+        self.switch(&Act::ManagerStarts);
+        self.switch(&Act::SchedulerStarts);
+        let nodes: Vec<Text> = self.kubelets.keys().cloned().collect();
+        for node in nodes {
+            self.revive(&node);
         }
     }
 

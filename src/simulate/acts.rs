@@ -61,6 +61,9 @@ pub enum Act {
     /// So many of the last events come once more.
     WatchRepeats(usize, Stream, usize),
 
+    /// All that was stopped goes on, silent kubelets return, and no call is disturbed any more.
+    FaultsStop,
+
     // --- calls ---
     /// What befalls the next call of that kind.
     Call(CallKind, CallFault),

@@ -48,6 +48,11 @@ pub enum Response {
 }
 
 impl Call {
+    /// The process waits for its answer.
+    pub(super) fn is_awaited_by(&self, process: usize, life: u32) -> bool {
+        (self.process, self.life) == (process, life) && !self.abandoned
+    }
+
     fn kind(&self) -> CallKind {
         match &self.errand {
             Errand::WriteStatus(_) => CallKind::Status,
@@ -336,11 +341,16 @@ impl World {
         if !self.lives(process, life) {
             return;
         }
+        if let Outcome::Eviction { eviction, answer } = &outcome {
+            let accepted = matches!(answer, Answer::Accepted);
+            self.tell(Fact::EvictionConcluded { process, eviction: eviction.clone(), accepted });
+        }
         let moment = self.moment(process);
         if let Some(concluding) = self.processes.get_mut(process) {
             concluding.agenda.conclude(outcome, moment);
         }
         self.attend(process);
+        self.say_farewell(process);
     }
 }
 

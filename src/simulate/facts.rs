@@ -30,6 +30,8 @@ pub enum Fact {
         /// The pod was counted as healthy by its budgets.
         healthy: bool,
     },
+    /// A process has learnt what has become of its eviction.
+    EvictionConcluded { process: usize, eviction: Evict, accepted: bool },
     /// The server has patched a node.
     NodePatched { process: usize, change: NodeChange, before: Arc<Node>, after: Arc<Node> },
     /// The server has listed the pods of a node.

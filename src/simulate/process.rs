@@ -13,13 +13,14 @@ use super::watches::Watch;
 use super::world::{Event, World};
 use crate::plan::{Agenda, Decisions, Moment};
 
+/// How long a process that ends waits for answers.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a process that waits for the lease may take to see that it is free.
 const LEASE_LOOK: Duration = Duration::from_secs(2);
 
 /// One process of the controller.
 #[derive(Debug)]
 pub struct Process {
-    /// How often it was started.
     pub(super) life: u32,
     pub(super) alive: bool,
     started: Timestamp,
@@ -27,15 +28,29 @@ pub struct Process {
     pub(super) watches: BTreeMap<Stream, Watch>,
     /// It reaches nobody until then.
     pub(super) cut_off_until: Option<Timestamp>,
+    /// It is ending, and will be started again so much after its end.
+    back: Option<Duration>,
     /// When it decides next; what was planned for another time is void.
     deciding_at: Option<Timestamp>,
 }
 
 impl Process {
+    fn end(&mut self) {
+        self.alive = false;
+        self.watches.clear();
+        self.cut_off_until = None;
+        self.back = None;
+    }
+
     /// What it keeps.
     #[must_use]
     pub fn agenda(&self) -> &Agenda {
         &self.agenda
+    }
+    /// How often it was started.
+    #[must_use]
+    pub fn life(&self) -> u32 {
+        self.life
     }
     /// It runs.
     #[must_use]
@@ -52,9 +67,12 @@ impl Process {
 /// Who acts.
 #[derive(Debug, Default)]
 pub struct Lease {
-    holder: Option<usize>,
+    /// A process, and how often it was started: one that comes back is another.
+    holder: Option<(usize, u32)>,
     /// How often it has changed hands.
     epoch: u64,
+    /// Since when its holder has been able to act.
+    since: Option<Timestamp>,
     /// Until when the holder may act, once it can renew no more.
     act_until: Option<Timestamp>,
 }
@@ -70,6 +88,7 @@ impl World {
             agenda: Agenda::new(self.settings.clone(), 0),
             watches: BTreeMap::new(),
             cut_off_until: None,
+            back: None,
             deciding_at: None,
         });
         self.start_process(process);
@@ -135,9 +154,13 @@ impl World {
         }
     }
 
+    fn holds_lease(&self, process: usize) -> bool {
+        self.lease.holder.is_some_and(|(holder, life)| holder == process && self.lives(process, life))
+    }
+
     /// How long a process may still act.
     pub(super) fn may_act(&self, process: usize) -> Option<Duration> {
-        if self.lease.holder != Some(process) {
+        if !self.holds_lease(process) {
             return None;
         }
         match self.lease.act_until {
@@ -151,7 +174,14 @@ impl World {
     /// The process that may act now.
     #[must_use]
     pub fn leader(&self) -> Option<usize> {
-        self.lease.holder.filter(|process| self.may_act(*process).is_some())
+        self.lease.holder.map(|(process, _)| process).filter(|process| self.may_act(*process).is_some())
+    }
+
+    /// Since when a process has been able to act; the end of time when it is not.
+    #[must_use]
+    pub fn led_since(&self, process: usize) -> Timestamp {
+        let since = self.lease.since.filter(|_| self.leader() == Some(process));
+        since.unwrap_or(Timestamp::MAX)
     }
 
     pub(super) fn decide(&mut self, process: usize, life: u32) {
@@ -159,7 +189,8 @@ impl World {
             return;
         }
         let moment = self.moment(process);
-        let may_act = self.may_act(process).is_some();
+        let ending = self.processes.get(process).is_none_or(|process| process.back.is_some());
+        let may_act = self.may_act(process).is_some() && !ending;
         let Some(deciding) = self.processes.get_mut(process) else { return };
         if deciding.deciding_at != Some(self.now) {
             return;
@@ -176,9 +207,10 @@ impl World {
     // --- the lease ---
 
     fn take_lease(&mut self, process: usize) {
-        self.lease.holder = Some(process);
+        self.lease.holder = self.processes.get(process).map(|leader| (process, leader.life));
         self.lease.epoch += 1;
         self.lease.act_until = None;
+        self.lease.since = Some(self.now);
         self.tell(Fact::Leads { process });
         let moment = self.moment(process);
         if let Some(leader) = self.processes.get_mut(process) {
@@ -204,8 +236,9 @@ impl World {
                 .get(*process)
                 .is_some_and(|process| process.alive && process.cut_off_until.is_none())
         };
-        let others = (0..self.processes.len()).filter(|process| Some(*process) != self.lease.holder);
-        let next = others.chain(self.lease.holder).find(able);
+        let holder = self.lease.holder.map(|(process, _)| process);
+        let others = (0..self.processes.len()).filter(|process| Some(*process) != holder);
+        let next = others.chain(holder).find(able);
         match next {
             Some(process) => {
                 self.count_fault("another process leads");
@@ -218,13 +251,12 @@ impl World {
     // --- faults ---
 
     pub(super) fn crash(&mut self, process: usize, back: Duration) {
+        let held = self.holds_lease(process);
         let Some(crashed) = self.processes.get_mut(process).filter(|process| process.alive) else { return };
-        crashed.alive = false;
-        crashed.watches.clear();
-        crashed.cut_off_until = None;
+        crashed.end();
         self.count_fault("process killed");
         self.after(back, Event::Start(process));
-        if self.lease.holder == Some(process) && self.lease.act_until.is_none() {
+        if held && self.lease.act_until.is_none() {
             self.lease_unattended();
         }
     }
@@ -232,14 +264,52 @@ impl World {
     /// The leader ends and gives its lease back.
     pub(super) fn hand_over(&mut self, back: Duration) {
         let Some(process) = self.leader() else { return };
-        let Some(leader) = self.processes.get_mut(process).filter(|process| process.alive) else { return };
-        leader.alive = false;
-        leader.watches.clear();
+        if self.cut_off(process) {
+            // It cannot give back what it cannot reach.
+            self.crash(process, back);
+            return;
+        }
+        let Some(leader) = self.processes.get_mut(process).filter(|leader| leader.back.is_none()) else {
+            return;
+        };
+        leader.back = Some(back);
+        let life = leader.life;
         self.count_fault("leader ended gracefully");
+        self.after(FAREWELL, Event::Farewell { process, life });
+        self.say_farewell(process);
+    }
+
+    /// A process that ends goes when all that it has sent is answered; then it gives its lease back.
+    pub(super) fn say_farewell(&mut self, process: usize) {
+        let Some(leaving) = self.processes.get(process).filter(|leaving| leaving.back.is_some()) else {
+            return;
+        };
+        let life = leaving.life;
+        if self.calls.values().any(|call| call.is_awaited_by(process, life)) {
+            return;
+        }
+        let held = self.holds_lease(process) && !self.cut_off(process);
+        self.leave(process, life);
+        if held {
+            self.lease.act_until = Some(self.now);
+            let look = self.takes("lease", Span { least: Duration::ZERO, most: LEASE_LOOK });
+            self.after(look, Event::LeaseFree(self.lease.epoch));
+        }
+    }
+
+    /// It waits no longer. What is unanswered may still be carried out, so its lease is left to expire.
+    pub(super) fn leave(&mut self, process: usize, life: u32) {
+        if !self.lives(process, life) {
+            return;
+        }
+        let held = self.holds_lease(process) && self.lease.act_until.is_none();
+        let Some(leaving) = self.processes.get_mut(process) else { return };
+        let Some(back) = leaving.back.take() else { return };
+        leaving.end();
         self.after(back, Event::Start(process));
-        self.lease.act_until = Some(self.now);
-        let look = self.takes("lease", Span { least: Duration::ZERO, most: LEASE_LOOK });
-        self.after(look, Event::LeaseFree(self.lease.epoch));
+        if held {
+            self.lease_unattended();
+        }
     }
 
     pub(super) fn partition(&mut self, process: usize, wait: Duration) {
@@ -258,7 +328,7 @@ impl World {
         }
         self.count_fault("process cut off");
         self.at(until, Event::Heal { process, life });
-        if self.lease.holder == Some(process) && self.lease.act_until.is_none() {
+        if self.holds_lease(process) && self.lease.act_until.is_none() {
             self.lease_unattended();
         }
     }
@@ -270,9 +340,10 @@ impl World {
         if let Some(healed) = self.processes.get_mut(process) {
             healed.cut_off_until = None;
         }
-        if self.lease.holder == Some(process) && self.lease.act_until.is_some() {
+        if self.holds_lease(process) && self.lease.act_until.is_some() {
             // It renews before anybody else has taken it.
             self.lease.act_until = None;
+            self.lease.since = Some(self.now);
             self.lease.epoch += 1;
             let moment = self.moment(process);
             if let Some(leader) = self.processes.get_mut(process) {

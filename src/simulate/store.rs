@@ -31,6 +31,7 @@ pub struct Store {
     namespaces: BTreeSet<Text>,
     version: u64,
     born: u64,
+    written: u64,
     happened: Vec<Happened>,
 }
 
@@ -61,6 +62,11 @@ impl Store {
     pub fn budgets(&self) -> impl Iterator<Item = &Arc<Pdb>> {
         self.namespaces.iter().flat_map(|namespace| self.cluster.budgets_in(namespace))
     }
+    /// How much was ever written.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version + self.written
+    }
     /// What has happened since this was asked last.
     pub fn take_happened(&mut self) -> Vec<Happened> {
         std::mem::take(&mut self.happened)
@@ -78,9 +84,11 @@ impl Store {
     }
 
     fn applied(&mut self, object: Object) {
+        self.written += 1;
         self.happened.push(Happened::Applied(Arc::new(object)));
     }
     fn deleted(&mut self, object: Object) {
+        self.written += 1;
         self.happened.push(Happened::Deleted(Arc::new(object)));
     }
 
@@ -201,6 +209,7 @@ impl Store {
     }
     /// What `*/scale` of an owner that is not watched answers.
     pub fn put_scale(&mut self, owner: &Text, scale: crate::cluster::Scale) {
+        self.written += 1;
         self.cluster.record_scale(owner.clone(), scale);
     }
 

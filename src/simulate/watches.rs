@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::acts::Stream;
 use super::store::Happened;
 use super::world::{Event, World, within};
-use crate::cluster::{Change, Object, ObjectKind, Raw};
+use crate::cluster::{Change, Object, ObjectKind, Raw, Text};
 use crate::plan::{PlanChange, Random, Seen};
 
 /// How many delivered events can come once more.
@@ -26,7 +26,7 @@ pub struct Watch {
     broken_since: Option<Timestamp>,
     /// Nothing arrives before.
     stalled_until: Timestamp,
-    delivered: VecDeque<Message>,
+    delivered: VecDeque<(Timestamp, Message)>,
     random: Random,
 }
 
@@ -36,6 +36,25 @@ enum Message {
     Listed(Happened),
     Complete,
     Changed(Happened),
+}
+
+impl Message {
+    /// The uid of the object that it is about.
+    fn uid(&self) -> Option<Text> {
+        let (Self::Listed(happened) | Self::Changed(happened)) = self else { return None };
+        match happened {
+            Happened::Applied(object) | Happened::Deleted(object) => Some(object.uid()),
+            Happened::PlanApplied(plan) | Happened::PlanDeleted(plan) => {
+                plan.metadata.uid.as_deref().map(Text::from)
+            }
+        }
+    }
+
+    /// The uid of the object whose end it is.
+    fn ended(&self) -> Option<Text> {
+        let ends = matches!(self, Self::Changed(Happened::Deleted(_) | Happened::PlanDeleted(_)));
+        self.uid().filter(|_| ends)
+    }
 }
 
 impl Watch {
@@ -110,9 +129,9 @@ impl World {
             self.at(at, Event::Deliver { process, life, stream });
             return;
         }
-        let Some((_, message)) = watch.pending.pop_front() else { return };
+        let Some((at, message)) = watch.pending.pop_front() else { return };
         if matches!(message, Message::Changed(_)) {
-            watch.delivered.push_back(message.clone());
+            watch.delivered.push_back((at, message.clone()));
             if watch.delivered.len() > REPEATABLE {
                 watch.delivered.pop_front();
             }
@@ -152,6 +171,7 @@ impl World {
         let Some(watch) = self.watch(process, stream) else { return };
         watch.broken_since = None;
         watch.pending.clear();
+        watch.delivered.clear();
         for message in list {
             self.send(process, stream, message);
         }
@@ -215,10 +235,15 @@ impl World {
             return;
         }
         let skip = watch.delivered.len().saturating_sub(events);
-        let again: Vec<Message> = watch.delivered.iter().skip(skip).cloned().collect();
+        // A watch goes on from what it has seen last: what is gone does not come back.
+        let gone: Vec<Text> = watch.delivered.iter().filter_map(|(_, message)| message.ended()).collect();
+        let lasts =
+            |(_, message): &&(Timestamp, Message)| message.uid().is_some_and(|uid| !gone.contains(&uid));
+        let again: Vec<(Timestamp, Message)> =
+            watch.delivered.iter().skip(skip).filter(lasts).cloned().collect();
         // They come before what is still on its way.
         for message in again.iter().rev() {
-            watch.pending.push_front((now, message.clone()));
+            watch.pending.push_front(message.clone());
         }
         for _ in &again {
             self.at(now, Event::Deliver { process, life, stream });

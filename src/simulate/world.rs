@@ -48,6 +48,11 @@ pub(super) enum Event {
     NotSent(u64),
     /// A process is started.
     Start(usize),
+    /// A process that ends waits no longer for answers.
+    Farewell {
+        process: usize,
+        life: u32,
+    },
     /// A partition is over.
     Heal {
         process: usize,
@@ -220,6 +225,7 @@ impl World {
             Event::GiveUp(id, stage) => self.give_up(id, stage),
             Event::NotSent(id) => self.not_sent(id),
             Event::Start(process) => self.start_process(process),
+            Event::Farewell { process, life } => self.leave(process, life),
             Event::Heal { process, life } => self.heal(process, life),
             Event::LeaseFree(epoch) => self.lease_free(epoch),
             Event::Budget(key) => self.sync_budget(&key),

@@ -12,7 +12,7 @@ mod workload;
 use serde::Deserialize;
 
 use super::interner::Interner;
-use super::{DaemonSet, Job, Namespace, Node, Pdb, Pod, Workload, WorkloadKind};
+use super::{DaemonSet, Job, Namespace, Node, Pdb, Pod, Text, Workload, WorkloadKind};
 use meta::Meta;
 use node::{WireNamespace, WireNode};
 use pdb::WirePdb;
@@ -156,21 +156,36 @@ impl Object {
         })
     }
 
+    /// Its uid; empty when it has none.
+    #[must_use]
+    pub fn uid(&self) -> Text {
+        match self {
+            Self::Node(node) => node.uid.clone(),
+            Self::Pod(pod) => pod.uid.clone(),
+            Self::Pdb(budget) => budget.uid.clone(),
+            Self::Workload(workload) => workload.uid.clone(),
+            Self::DaemonSet(set) => set.uid.clone(),
+            Self::Job(job) => job.uid.clone(),
+            Self::Namespace(_) | Self::Bad(_) => Text::default(),
+        }
+    }
+
     fn meta(&self) -> Meta {
-        let (namespace, name, uid, version): (&str, &str, &str, &str) = match self {
-            Self::Node(node) => ("", &node.name, &node.uid, &node.resource_version),
-            Self::Namespace(namespace) => ("", &namespace.name, "", ""),
-            Self::Pod(pod) => (&pod.namespace, &pod.name, &pod.uid, ""),
-            Self::Pdb(budget) => (&budget.namespace, &budget.name, &budget.uid, &budget.resource_version),
-            Self::Workload(workload) => (&workload.namespace, &workload.name, &workload.uid, ""),
-            Self::DaemonSet(set) => (&set.namespace, &set.name, &set.uid, ""),
-            Self::Job(job) => (&job.namespace, &job.name, &job.uid, ""),
-            Self::Bad(_) => ("", "", "", ""),
+        let uid = self.uid();
+        let (namespace, name, version): (&str, &str, &str) = match self {
+            Self::Node(node) => ("", &node.name, &node.resource_version),
+            Self::Namespace(namespace) => ("", &namespace.name, ""),
+            Self::Pod(pod) => (&pod.namespace, &pod.name, ""),
+            Self::Pdb(budget) => (&budget.namespace, &budget.name, &budget.resource_version),
+            Self::Workload(workload) => (&workload.namespace, &workload.name, ""),
+            Self::DaemonSet(set) => (&set.namespace, &set.name, ""),
+            Self::Job(job) => (&job.namespace, &job.name, ""),
+            Self::Bad(_) => ("", "", ""),
         };
         Meta {
             name: name.to_owned(),
             namespace: namespace.to_owned(),
-            uid: uid.to_owned(),
+            uid: uid.to_string(),
             resource_version: version.to_owned(),
             ..Meta::default()
         }

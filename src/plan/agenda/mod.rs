@@ -22,7 +22,7 @@ use kube::core::Status;
 
 use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Notice, Settings};
 use super::{change, decide, notices};
-use crate::api::{DrainPlan, DrainPlanStatus};
+use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
 use crate::budget::scales_of;
 use crate::cluster::{
     self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, OwnerRef, Raw, Refusal, Scale, Text,
@@ -133,6 +133,8 @@ pub struct Agenda {
     random: Random,
     /// When the status of a plan was last written.
     written: HashMap<String, Duration>,
+    /// The nodes in progress by the status of a plan that is being written.
+    writing: HashMap<String, HashSet<String>>,
     errands: Vec<Errand>,
     decide_at: Duration,
     /// How long the last decision took.
@@ -150,6 +152,7 @@ impl Agenda {
             tasks: Tasks::default(),
             random: Random::new(seed),
             written: HashMap::new(),
+            writing: HashMap::new(),
             errands: Vec::new(),
             decide_at: SAFETY_NET,
             took: Duration::ZERO,
@@ -274,16 +277,30 @@ impl Agenda {
         let Some(plan) = self.plans.by_uid(&decision.uid).cloned() else { return };
         if let Some(status) = decision.status
             && self.worth_writing(&plan, &decision.uid, &status, now)
-            && self.tasks.begin(Task::Status(decision.uid), now.steady)
+            && self.tasks.begin(Task::Status(decision.uid.clone()), now.steady)
         {
+            self.writing.insert(decision.uid, in_progress(&status));
             let notices = notices(&decision.plan, plan.status.as_ref(), &status);
             let counted = self.cluster.evictions.uncounted();
             let write = StatusWrite { plan: Arc::clone(&plan), status, counted, notices };
             self.errands.push(Errand::WriteStatus(Box::new(write)));
         }
         for action in decision.actions {
-            self.begin(Some(&plan), action, now);
+            if !self.is_ending(&plan, &action) {
+                self.begin(Some(&plan), action, now);
+            }
         }
+    }
+
+    /// Nothing more is done to a node whose end is being written: the decision has been made from the status before.
+    fn is_ending(&self, plan: &DrainPlan, action: &Action) -> bool {
+        let node = match action {
+            Action::Evict(eviction) => &eviction.node,
+            Action::PatchNode { node, change: NodeChange::Claim { .. }, .. } => node,
+            _ => return false,
+        };
+        let written = plan.metadata.uid.as_ref().and_then(|uid| self.writing.get(uid));
+        written.is_some_and(|in_progress| !in_progress.contains(&**node))
     }
 
     fn worth_writing(&mut self, plan: &DrainPlan, uid: &str, status: &DrainPlanStatus, now: Moment) -> bool {
@@ -312,7 +329,11 @@ impl Agenda {
                 (Task::Node(node.to_string()), Errand::PatchNode { node, change, patch })
             }
             (Action::ConfirmEmpty { node, since }, _) => {
-                (Task::List(node.to_string()), Errand::ListPods { node, since })
+                if self.tasks.begin(Task::List(node.to_string()), now.steady) {
+                    self.cluster.evictions.ask_empty(node.clone(), since);
+                    self.errands.push(Errand::ListPods { node, since });
+                }
+                return;
             }
             (Action::Evict(eviction), _) => {
                 self.cluster.evictions.sent(InFlight {
@@ -337,6 +358,7 @@ impl Agenda {
         match outcome {
             Outcome::Status { uid, counted, notices, result } => {
                 self.written.insert(uid.clone(), now.steady);
+                self.writing.remove(&uid);
                 let plan = self.settle(Task::Status(uid), result, now)?;
                 self.count(&plan, &counted);
                 self.plans.apply(plan.clone());
@@ -364,7 +386,7 @@ impl Agenda {
             Outcome::Listed { node, since, pods } => {
                 let task = Task::List(node.to_string());
                 if let Some(pods) = self.settle(task.clone(), pods, now) {
-                    self.listed(node, since, &pods, task, now);
+                    self.listed(&node, since, &pods, task, now);
                 }
             }
             Outcome::Eviction { eviction, answer } => self.answered(&eviction, answer, now.wall),
@@ -383,8 +405,8 @@ impl Agenda {
     }
 
     /// What the list shows and the watch has not brought yet will come; then the node is not empty.
-    fn listed(&mut self, node: Text, since: Timestamp, pods: &[String], task: Task, now: Moment) {
-        let known: HashSet<&str> = self.cluster.pods_on(&node).map(|pod| &*pod.uid).collect();
+    fn listed(&mut self, node: &str, since: Timestamp, pods: &[String], task: Task, now: Moment) {
+        let known: HashSet<&str> = self.cluster.pods_on(node).map(|pod| &*pod.uid).collect();
         let all_known = pods.iter().all(|uid| known.contains(uid.as_str()));
         if all_known {
             self.cluster.evictions.confirm_empty(node, since);
@@ -443,6 +465,12 @@ impl Agenda {
             retry_at: now.saturating_add(wait).unwrap_or(Timestamp::MAX),
         });
     }
+}
+
+/// The nodes that a status calls Draining or handed off.
+fn in_progress(status: &DrainPlanStatus) -> HashSet<String> {
+    let in_progress = |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
+    status.nodes.iter().filter(in_progress).map(|node| node.name.clone()).collect()
 }
 
 /// The reasons of a refusal's causes, such as `DisruptionBudget`.

@@ -111,6 +111,7 @@ fn the_answer_to_a_patch_is_newer_than_the_events_that_come_after_it() {
 #[test]
 fn a_node_is_confirmed_empty_when_the_list_shows_nothing_that_is_not_known() {
     let mut agenda = synced();
+    agenda.cluster.evictions.ask_empty("a".into(), START);
     let listed = |pods: &[&str]| Outcome::Listed {
         node: "a".into(),
         since: START,
@@ -140,4 +141,35 @@ fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
     let refusal = agenda.cluster().evictions.refusal("uid-web-0").unwrap();
     assert_eq!((refusal.code, refusal.times, &*refusal.causes[0]), (429, 1, "DisruptionBudget"));
     assert_eq!(refusal.retry_at, START + SignedDuration::from_secs(10));
+}
+
+#[test]
+fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
+    let mut agenda = synced();
+    let status = |phase: &str| -> DrainPlanStatus {
+        serde_json::from_value(json!({"nodes": [{"name": "a", "uid": "uid-a", "phase": phase,
+            "podsLeft": 1, "podsEvicted": 0}]}))
+        .unwrap()
+    };
+    let known = Arc::clone(agenda.plans().by_uid("uid-p").unwrap());
+    let eviction = || {
+        Action::Evict(Evict {
+            pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
+            uid: "uid-web-0".into(),
+            node: "a".into(),
+            spends: vec![],
+            grace_period_seconds: None,
+        })
+    };
+    for (phase, goes) in [("Draining", true), ("Done", false)] {
+        agenda.writing.insert("uid-p".into(), in_progress(&status(phase)));
+        assert_eq!(agenda.is_ending(&known, &eviction()), !goes, "{phase}");
+    }
+    let give_back = Action::PatchNode { node: "a".into(), change: NodeChange::GiveBack, patch: json!([]) };
+    assert!(!agenda.is_ending(&known, &give_back));
+    // Once the write has failed, the status before it is all there is.
+    let write =
+        StatusWrite { plan: known.clone(), status: status("Done"), counted: HashSet::new(), notices: vec![] };
+    agenda.conclude(refused(&write), at(20));
+    assert!(!agenda.is_ending(&known, &eviction()));
 }

@@ -138,7 +138,10 @@ impl World {
             match action {
                 Action::PatchNode { node, change, patch } => self.patch(&node, change, &patch),
                 Action::Evict(evict) => self.evict(&evict),
-                Action::ConfirmEmpty { node, since } => self.cluster.evictions.confirm_empty(node, since),
+                Action::ConfirmEmpty { node, since } => {
+                    self.cluster.evictions.ask_empty(node.clone(), since);
+                    self.cluster.evictions.confirm_empty(&node, since);
+                }
                 Action::AddFinalizer | Action::RemoveFinalizer => {}
             }
         }

@@ -1,0 +1,349 @@
+//! Draws a scenario from a seed: clusters as they are, and all that goes wrong with them.
+
+use std::time::Duration;
+
+use drainplan::api::OnNodeTimeout;
+use drainplan::cluster::{Amount, ObjectKind, UnhealthyPolicy};
+use drainplan::simulate::{
+    Act, After, BudgetSetup, CallFault, CallKind, NodeSetup, OwnerKind, PlanEdit, Span, Stream, Template,
+    Timing, WorkloadSetup,
+};
+use serde_json::{Value, json};
+
+use super::chance::Chance;
+use super::scenario::{FAULTY, Scenario, plan};
+
+/// A scenario with faults.
+pub fn scenario(seed: u64) -> Scenario {
+    let mut chance = Chance::new(seed);
+    let nodes = nodes(&mut chance);
+    let workloads = workloads(&mut chance);
+    let budgets = budgets(&mut chance, &workloads);
+    let spares = (0..chance.number(0, 3)).map(|number| spare(number, &mut chance)).collect();
+    let mut scenario = Scenario {
+        seed,
+        timing: timing(&mut chance),
+        processes: chance.count(1, 2),
+        nodes,
+        spares,
+        workloads,
+        budgets,
+        plans: Vec::new(),
+        acts: Vec::new(),
+    };
+    for number in 0..chance.number(1, 3) {
+        let at = if number == 0 { Duration::ZERO } else { chance.millis(0, 30_000) };
+        let spec = spec(&mut chance, &scenario.nodes);
+        scenario.plans.push((at, plan(&format!("plan-{number}"), &spec)));
+    }
+    // Some runs are quiet, most are not.
+    let faults = if chance.percent(15) { 0 } else { chance.number(1, 30) };
+    for _ in 0..faults {
+        let at = chance.millis(0, u64::try_from(FAULTY.as_millis()).unwrap_or(0) * 2 / 3);
+        let acts = fault(&mut chance, &scenario, at);
+        scenario.acts.extend(acts);
+    }
+    scenario
+}
+
+fn timing(chance: &mut Chance) -> Timing {
+    let usual = Timing::default();
+    match chance.number(0, 3) {
+        0 => usual,
+        1 => Timing { watch: Span::millis(1, 200), request: Span::millis(1, 100), ..usual },
+        2 => Timing {
+            watch: Span::millis(1, 1500),
+            request: Span::millis(1, 50),
+            controller: Span::millis(1, 1000),
+            write: Span::millis(1, 300),
+            scheduler: Span::millis(5, 500),
+            ..usual
+        },
+        _ => Timing { controller: Span::millis(1, 100), scheduler: Span::millis(5, 3000), ..usual },
+    }
+}
+
+fn nodes(chance: &mut Chance) -> Vec<NodeSetup> {
+    let capacity = u32::try_from(chance.number(4, 12)).unwrap_or(4);
+    (0..chance.number(1, 5))
+        .map(|number| {
+            let mut node = NodeSetup::new(&format!("node-{number}"), "old", capacity);
+            node.cordoned = chance.percent(7);
+            node
+        })
+        .collect()
+}
+
+fn spare(number: u64, chance: &mut Chance) -> NodeSetup {
+    NodeSetup::new(&format!("spare-{number}"), "new", u32::try_from(chance.number(4, 30)).unwrap_or(4))
+}
+
+fn workloads(chance: &mut Chance) -> Vec<WorkloadSetup> {
+    (0..chance.number(1, 5))
+        .map(|number| {
+            let name = format!("app-{number}");
+            let kind = match chance.number(0, 19) {
+                0..=8 => OwnerKind::Deployment,
+                9 => OwnerKind::ReplicaSet,
+                10..=12 => OwnerKind::StatefulSet { parallel: chance.percent(50) },
+                13 => OwnerKind::Job,
+                14 | 15 => OwnerKind::DaemonSet,
+                16 | 17 => OwnerKind::Custom { has_scale: chance.percent(70) },
+                18 => OwnerKind::Nobody,
+                _ => OwnerKind::Kubelet,
+            };
+            let namespace = if chance.percent(80) { "shop" } else { "back" }.to_owned();
+            let template = template(chance, &name, kind);
+            WorkloadSetup { namespace, name, kind, replicas: chance.int(1, 6), template }
+        })
+        .collect()
+}
+
+fn template(chance: &mut Chance, app: &str, kind: OwnerKind) -> Template {
+    let mut template = Template::new(app);
+    template.ready = if chance.percent(6) { After::Never } else { After::Some(chance.millis(50, 6_000)) };
+    template.terminates =
+        if chance.percent(4) { After::Never } else { After::Some(chance.millis(20, 4_000)) };
+    template.grace_seconds = i64::from(chance.int(5, 30));
+    if kind == OwnerKind::Job && chance.percent(70) {
+        template.completes = After::Some(chance.millis(5_000, 60_000));
+    }
+    if chance.percent(5) {
+        template.finalizer =
+            Some(if chance.percent(20) { After::Never } else { After::Some(chance.millis(500, 20_000)) });
+    }
+    template.empty_dir = chance.percent(5);
+    template.tolerates_cordon = chance.percent(4);
+    template.spread = chance.percent(12);
+    template
+}
+
+fn budgets(chance: &mut Chance, workloads: &[WorkloadSetup]) -> Vec<BudgetSetup> {
+    let mut budgets: Vec<BudgetSetup> = Vec::new();
+    for workload in workloads {
+        if chance.percent(75) {
+            budgets.push(budget(chance, workload, &workload.name));
+        }
+        // A second one over the same pods, or one over several owners.
+        if chance.percent(5) {
+            budgets.push(budget(chance, workload, &format!("{}-again", workload.name)));
+        }
+    }
+    if chance.percent(8)
+        && let Some(of) = chance.pick(workloads)
+    {
+        let mut wide = budget(chance, of, "wide");
+        wide.apps = workloads.iter().map(|workload| workload.name.clone()).collect();
+        budgets.push(wide);
+    }
+    budgets
+}
+
+fn budget(chance: &mut Chance, of: &WorkloadSetup, name: &str) -> BudgetSetup {
+    let replicas = u32::try_from(of.replicas).unwrap_or(1);
+    let mut budget = BudgetSetup::max_unavailable(&of.namespace, &of.name, 1);
+    name.clone_into(&mut budget.name);
+    match chance.number(0, 9) {
+        0..=4 => budget.max_unavailable = Some(Amount::Int(chance.int(1, 2))),
+        5 => budget.max_unavailable = Some(Amount::Text(format!("{}%", chance.number(10, 60)).into())),
+        6 => budget.max_unavailable = Some(Amount::Int(0)),
+        7 => {
+            budget.max_unavailable = None;
+            budget.min_available = Some(Amount::Text(format!("{}%", chance.number(30, 100)).into()));
+        }
+        _ => {
+            budget.max_unavailable = None;
+            budget.min_available = Some(Amount::Int(chance.int(0, replicas)));
+        }
+    }
+    if chance.percent(25) {
+        budget.unhealthy_policy = UnhealthyPolicy::AlwaysAllow;
+    }
+    budget
+}
+
+fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
+    let selector = json!({"selector": {"matchLabels": {"pool": "old"}}});
+    let mut names: Vec<&str> =
+        nodes.iter().filter(|_| chance.percent(70)).map(|node| node.name.as_str()).collect();
+    if chance.percent(5) {
+        names.push("no-such-node");
+    }
+    let by_selector = names.is_empty() || chance.percent(40);
+    let then = if chance.percent(70) { "Uncordon" } else { "KeepCordoned" };
+    let mut spec = json!({
+        "nodes": if by_selector { selector } else { json!({"names": names}) },
+        "timeouts": {"node": format!("{}s", chance.number(5, 60))},
+        "handOff": {"then": then},
+    });
+    if chance.percent(15) {
+        spec["timeouts"]["plan"] = json!(format!("{}s", chance.number(10, 120)));
+    }
+    if chance.percent(30) {
+        spec["onNodeTimeout"] = json!("Keep");
+    }
+    if chance.percent(20) {
+        spec["maxFailedNodes"] = json!(chance.number(0, 2));
+    }
+    if chance.percent(5) {
+        spec["suspend"] = json!(true);
+    }
+    let mut pods = json!({});
+    for field in ["unmanaged", "emptyDir"] {
+        if chance.percent(50) {
+            pods[field] = json!("Evict");
+        }
+    }
+    if chance.percent(15) {
+        pods["gracePeriodSeconds"] = json!(chance.number(1, 20));
+    }
+    spec["pods"] = pods;
+    spec
+}
+
+/// One thing that goes wrong, with what undoes it.
+fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act)> {
+    let lasts = chance.millis(500, 25_000);
+    let then = at + lasts;
+    let act = match chance.number(0, 99) {
+        0..=29 => call_fault(chance),
+        30..=49 => watch_fault(chance, of),
+        50..=61 => match process_fault(chance, of) {
+            Some(act) => act,
+            None => return Vec::new(),
+        },
+        62..=79 => return by_people(chance, of, at, then),
+        80..=83 => return around(at, then, Act::ManagerStops, Act::ManagerStarts),
+        84 | 85 => return around(at, then, Act::SchedulerStops, Act::SchedulerStarts),
+        86..=91 => match machine_fault(chance, of, at) {
+            Some(acts) => return acts,
+            None => return Vec::new(),
+        },
+        _ => match chance.pick(&of.workloads) {
+            Some(workload) => Act::PodFails(workload.key(), chance.count(0, 9), lasts),
+            None => return Vec::new(),
+        },
+    };
+    vec![(at, act)]
+}
+
+fn around(at: Duration, then: Duration, begins: Act, ends: Act) -> Vec<(Duration, Act)> {
+    vec![(at, begins), (then, ends)]
+}
+
+fn call_fault(chance: &mut Chance) -> Act {
+    let kind = *chance.pick(&CallKind::ALL).unwrap_or(&CallKind::Evict);
+    let fault = match chance.number(0, 9) {
+        0 | 1 => CallFault::Lost,
+        2..=4 => CallFault::AnswerLost,
+        5 | 6 => CallFault::Slow(chance.millis(100, 4_000)),
+        7 | 8 => CallFault::Refused(*chance.pick(&[403, 409, 422, 429, 500, 503]).unwrap_or(&500)),
+        _ => CallFault::Misreported(*chance.pick(&[500, 503]).unwrap_or(&500)),
+    };
+    Act::Call(kind, fault)
+}
+
+fn watch_fault(chance: &mut Chance, of: &Scenario) -> Act {
+    let kinds = [
+        Stream::Plans,
+        Stream::Objects(ObjectKind::Pod),
+        Stream::Objects(ObjectKind::Pod),
+        Stream::Objects(ObjectKind::PodDisruptionBudget),
+        Stream::Objects(ObjectKind::Node),
+        Stream::Objects(ObjectKind::ReplicaSet),
+        Stream::Objects(ObjectKind::Deployment),
+    ];
+    let stream = *chance.pick(&kinds).unwrap_or(&Stream::Plans);
+    let process = chance.count(0, of.processes as u64 - 1);
+    match chance.number(0, 2) {
+        0 => Act::WatchStalls(process, stream, chance.millis(100, 10_000)),
+        1 => Act::WatchBreaks(process, stream, chance.millis(100, 15_000)),
+        _ => Act::WatchRepeats(process, stream, chance.count(1, 6)),
+    }
+}
+
+fn process_fault(chance: &mut Chance, of: &Scenario) -> Option<Act> {
+    let process = chance.count(0, of.processes as u64 - 1);
+    let back = chance.millis(200, 8_000);
+    Some(match chance.number(0, 3) {
+        0 => Act::Crash(process, back),
+        1 => Act::CrashAfterCalls(u32::try_from(chance.number(1, 12)).ok()?, back),
+        2 => Act::Partition(process, chance.millis(500, 30_000)),
+        _ => Act::HandOver(back),
+    })
+}
+
+fn machine_fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Option<Vec<(Duration, Act)>> {
+    let all: Vec<&NodeSetup> = of.nodes.iter().chain(&of.spares).collect();
+    let node = (*chance.pick(&all)?).clone();
+    let then = at + chance.millis(1_000, 70_000);
+    Some(match chance.number(0, 3) {
+        0 => {
+            let back = Act::AddNode(node.clone());
+            let mut acts = vec![(at, Act::DeleteNode(node.name))];
+            if chance.percent(50) {
+                acts.push((then, back));
+            }
+            acts
+        }
+        1 => {
+            let name = format!("late-{}", chance.number(0, 2));
+            vec![(at, Act::AddNode(NodeSetup { name, cordoned: false, ..node }))]
+        }
+        _ => around(at, then, Act::KubeletDies(node.name.clone()), Act::KubeletReturns(node.name)),
+    })
+}
+
+fn by_people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> Vec<(Duration, Act)> {
+    people(chance, of, at, then).unwrap_or_default()
+}
+
+fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> Option<Vec<(Duration, Act)>> {
+    let node = chance.pick(&of.nodes)?.name.clone();
+    let workload = chance.pick(&of.workloads)?.clone();
+    let name = chance.pick(&of.plans)?.1.metadata.name.clone()?;
+    Some(match chance.number(0, 12) {
+        0 => vec![(at, Act::Cordon(node))],
+        1 => vec![(at, Act::Uncordon(node))],
+        2 => around(
+            at,
+            then,
+            Act::Taint(node.clone(), "medik8s.io/drain".to_owned()),
+            Act::Untaint(node, "medik8s.io/drain".to_owned()),
+        ),
+        3 => vec![(at, Act::Scale(workload.key(), chance.int(0, 7)))],
+        4 | 5 => vec![(at, Act::DeletePod(workload.key(), chance.count(0, 9)))],
+        6 => vec![(at, Act::PutBudget(budget(chance, &workload, &workload.name)))],
+        7 => vec![(at, Act::DeleteBudget(workload.namespace, workload.name))],
+        8 => vec![(at, Act::DeletePlan(name))],
+        9 => around(
+            at,
+            then,
+            Act::EditPlan(name.clone(), PlanEdit::Suspend(true)),
+            Act::EditPlan(name, PlanEdit::Suspend(false)),
+        ),
+        _ => vec![(at, Act::EditPlan(name, edit(chance, of)))],
+    })
+}
+
+fn edit(chance: &mut Chance, of: &Scenario) -> PlanEdit {
+    match chance.number(0, 5) {
+        0 => PlanEdit::NodeTimeout(chance.number(3, 60)),
+        1 => PlanEdit::PlanTimeout(chance.percent(80).then(|| chance.number(5, 120))),
+        2 => PlanEdit::OnNodeTimeout(if chance.percent(50) {
+            OnNodeTimeout::Keep
+        } else {
+            OnNodeTimeout::Return
+        }),
+        3 => PlanEdit::MaxFailedNodes(chance.int(0, 2)),
+        4 => PlanEdit::AllowAll,
+        _ => {
+            let all = || of.nodes.iter().map(|node| node.name.clone());
+            let mut names: Vec<String> = all().filter(|_| chance.percent(60)).collect();
+            if names.is_empty() {
+                names.extend(all().next());
+            }
+            PlanEdit::Names(names)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! That deadlines are kept: invariant 4.
+
+use std::collections::BTreeMap;
+
+use drainplan::api::{DrainPlan, NodePhase};
+use drainplan::plan::Decisions;
+use drainplan::simulate::{Fact, World};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Verdict, hold};
+
+const KEPT: &str = "4 a started node leaves Draining at the first decision at or after its deadline";
+const IN_TIME: &str = "4 a decision is made when a deadline has come";
+/// How late a decision may be.
+const LATE: SignedDuration = SignedDuration::from_millis(50);
+
+#[derive(Default)]
+pub struct Deadlines {
+    /// The earliest deadline to come that a process knew when it decided last, with its life.
+    awaited: BTreeMap<usize, (u32, Timestamp)>,
+}
+
+impl Deadlines {
+    pub fn judge(&mut self, world: &World, fact: &Fact) -> Verdict {
+        let Fact::Decided { process, moment, decisions } = fact else { return Ok(()) };
+        let Some(decider) = world.processes().get(*process) else { return Ok(()) };
+        let now = moment.wall;
+        if let Some((life, deadline)) = self.awaited.remove(process) {
+            let late =
+                life == decider.life() && now > deadline + LATE && world.led_since(*process) < deadline;
+            hold(IN_TIME, !late, || {
+                format!("process {process} knew of a deadline at {deadline} and decides at {now}")
+            })?;
+        }
+        for plan in &decider.agenda().plans().view().readable {
+            if plan.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            for (node, deadline) in deadlines(plan) {
+                if deadline > now && still_draining(decisions, plan, node) {
+                    let awaited = self.awaited.entry(*process).or_insert((decider.life(), deadline));
+                    awaited.1 = awaited.1.min(deadline);
+                } else if deadline <= now {
+                    hold(KEPT, !still_draining(decisions, plan, node), || {
+                        format!(
+                            "{node} of {:?} had to leave Draining at {deadline}, and {now} is decided to go on",
+                            plan.metadata.name
+                        )
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The nodes in progress by a plan's status, with their deadlines by its present spec.
+fn deadlines(plan: &DrainPlan) -> impl Iterator<Item = (&str, Timestamp)> {
+    let timeout = plan.spec.node_timeout().value();
+    let status = plan.status.as_ref().filter(|status| status.finished_at.is_none());
+    status.into_iter().flat_map(|status| &status.nodes).filter_map(move |node| {
+        let in_progress = matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
+        let started = node.started_at.as_ref().filter(|_| in_progress)?;
+        Some((node.name.as_str(), started.0.checked_add(timeout).ok()?))
+    })
+}
+
+fn still_draining(decisions: &Decisions, plan: &DrainPlan, node: &str) -> bool {
+    let decision = decisions.plans.iter().find(|decision| plan.metadata.uid.as_ref() == Some(&decision.uid));
+    let status = decision.and_then(|decision| decision.status.as_ref());
+    status.is_some_and(|status| {
+        status
+            .nodes
+            .iter()
+            .any(|of| of.name == node && matches!(of.phase, NodePhase::Draining | NodePhase::HandedOff))
+    })
+}

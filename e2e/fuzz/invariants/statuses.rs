@@ -1,0 +1,135 @@
+//! What statuses say: invariant 1, that nothing that has ended goes on, and that a node called Done was empty.
+
+use std::collections::BTreeMap;
+
+use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase};
+use drainplan::cluster::Text;
+use drainplan::simulate::{Fact, World};
+use jiff::Timestamp;
+
+use super::{Verdict, hold};
+
+const PACE: &str = "1 no more nodes in progress than maxConcurrentNodes";
+const FINAL: &str = "what has ended stays ended";
+const EMPTY: &str = "a node is Done when it is empty";
+
+#[derive(Default)]
+pub struct Statuses {
+    /// When a list has shown the node, by uid, without a pod that must leave.
+    empty: BTreeMap<Text, Timestamp>,
+    /// When each node of each plan was started, by their uids.
+    started: BTreeMap<(String, String), Timestamp>,
+}
+
+impl Statuses {
+    pub fn judge(&mut self, world: &World, fact: &Fact) -> Verdict {
+        match fact {
+            Fact::Listed { node } => {
+                if let Some(node) = world.store().cluster().node(node)
+                    && must_leave(world, &node.name).is_empty()
+                {
+                    self.empty.insert(node.uid.clone(), world.now());
+                }
+                Ok(())
+            }
+            Fact::StatusWritten { before, plan, .. } => self.written(before.as_deref(), plan),
+            _ => Ok(()),
+        }
+    }
+
+    fn written(&mut self, before: Option<&DrainPlanStatus>, plan: &DrainPlan) -> Verdict {
+        let Some(status) = &plan.status else { return Ok(()) };
+        let name = plan.metadata.name.as_deref().unwrap_or_default();
+        let in_progress = status.nodes.iter().filter(|node| in_progress(node.phase)).count();
+        hold(PACE, in_progress <= max_concurrent(plan), || {
+            format!("{name} has {in_progress} nodes in progress: {:?}", status.nodes)
+        })?;
+        self.starts(plan, status, name)?;
+        if let Some(before) = before {
+            still_ended(before, status, name)?;
+            for node in newly_done(before, status) {
+                let started = node.1;
+                let empty = self.empty.get(&Text::from(node.0)).copied();
+                hold(
+                    EMPTY,
+                    empty.is_some_and(|empty| started.is_none_or(|started| empty >= started)),
+                    || format!("{name} calls {} Done, started {started:?}, shown empty {empty:?}", node.0),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A deadline counts from the start that was written first.
+    fn starts(&mut self, plan: &DrainPlan, status: &DrainPlanStatus, name: &str) -> Verdict {
+        let uid = plan.metadata.uid.clone().unwrap_or_default();
+        let drains = |node_uid: &str| status.nodes.iter().any(|node| node.uid == node_uid);
+        self.started.retain(|(of, node), _| *of != uid || drains(node));
+        for node in status.nodes.iter().filter(|node| in_progress(node.phase)) {
+            let Some(started) = node.started_at.as_ref().map(|time| time.0) else { continue };
+            let first = *self.started.entry((uid.clone(), node.uid.clone())).or_insert(started);
+            hold("deadlines count from status", first == started, || {
+                format!("{name}: {} was started at {first}, now {started} is said", node.name)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// How many nodes a plan may have in progress: one, until it can say otherwise.
+fn max_concurrent(_: &DrainPlan) -> usize {
+    1
+}
+
+fn in_progress(phase: NodePhase) -> bool {
+    matches!(phase, NodePhase::Draining | NodePhase::HandedOff)
+}
+
+/// Nodes by name and phase, also those that are only named.
+fn phases(status: &DrainPlanStatus) -> BTreeMap<&str, NodePhase> {
+    let more = [
+        (&status.more_done, NodePhase::Done),
+        (&status.more_failed, NodePhase::Failed),
+        (&status.more_skipped, NodePhase::Skipped),
+    ];
+    let named =
+        more.into_iter().flat_map(|(names, phase)| names.iter().map(move |name| (name.as_str(), phase)));
+    named.chain(status.nodes.iter().map(|node| (node.name.as_str(), node.phase))).collect()
+}
+
+fn still_ended(before: &DrainPlanStatus, after: &DrainPlanStatus, name: &str) -> Verdict {
+    hold(FINAL, before.finished_at.is_none() || before == after, || {
+        format!("{name} was finished and is written again")
+    })?;
+    hold(FINAL, before.started_at.is_none() || before.started_at == after.started_at, || {
+        format!("{name} was started at {:?}, now {:?}", before.started_at, after.started_at)
+    })?;
+    let now = phases(after);
+    for (node, phase) in phases(before) {
+        let ended = matches!(phase, NodePhase::Done | NodePhase::Failed | NodePhase::Skipped);
+        hold(FINAL, !ended || now.get(node) == Some(&phase), || {
+            format!("{name}: {node} was {phase:?} and is {:?}", now.get(node))
+        })?;
+    }
+    Ok(())
+}
+
+/// Uid and start of the nodes that have become Done.
+fn newly_done<'s>(before: &DrainPlanStatus, after: &'s DrainPlanStatus) -> Vec<(&'s str, Option<Timestamp>)> {
+    let then = phases(before);
+    let new = after.nodes.iter().filter(|node| node.phase == NodePhase::Done);
+    let new = new.filter(|node| then.get(node.name.as_str()) != Some(&NodePhase::Done));
+    new.map(|node| (node.uid.as_str(), node.started_at.as_ref().map(|time| time.0))).collect()
+}
+
+/// Pods of a node that a drain must move: not those of DaemonSets, not mirrors, not finished ones.
+fn must_leave(world: &World, node: &str) -> Vec<Text> {
+    let cluster = world.store().cluster();
+    let stays = |owner: &str| cluster.daemon_set(owner).is_some();
+    cluster
+        .pods_on(node)
+        .filter(|pod| !pod.mirror && !pod.finished())
+        .filter(|pod| !pod.owner.as_ref().is_some_and(|owner| stays(&owner.uid)))
+        .map(|pod| pod.uid.clone())
+        .collect()
+}
