@@ -11,7 +11,7 @@ use drainplan::simulate::{
 use serde_json::{Value, json};
 
 use super::chance::Chance;
-use super::scenario::{FAULTY, Scenario, plan};
+use super::scenario::{Scenario, plan};
 
 /// A scenario with faults.
 pub fn scenario(seed: u64) -> Scenario {
@@ -32,14 +32,15 @@ pub fn scenario(seed: u64) -> Scenario {
         acts: Vec::new(),
     };
     for number in 0..chance.number(1, 3) {
-        let at = if number == 0 { Duration::ZERO } else { chance.millis(0, 30_000) };
+        let at = if number == 0 { Duration::ZERO } else { chance.millis(0, 20_000) };
         let spec = spec(&mut chance, &scenario.nodes);
         scenario.plans.push((at, plan(&format!("plan-{number}"), &spec)));
     }
-    // Some runs are quiet, most are not.
-    let faults = if chance.percent(15) { 0 } else { chance.number(1, 30) };
+    // Some runs are quiet, most are not; most of what goes wrong goes wrong while there is much to do.
+    let faults = if chance.percent(10) { 0 } else { chance.number(1, 40) };
     for _ in 0..faults {
-        let at = chance.millis(0, u64::try_from(FAULTY.as_millis()).unwrap_or(0) * 2 / 3);
+        let longest = if chance.percent(70) { 15_000 } else { 60_000 };
+        let at = chance.millis(0, longest);
         let acts = fault(&mut chance, &scenario, at);
         scenario.acts.extend(acts);
     }
@@ -65,7 +66,7 @@ fn timing(chance: &mut Chance) -> Timing {
 
 fn nodes(chance: &mut Chance) -> Vec<NodeSetup> {
     let capacity = u32::try_from(chance.number(4, 12)).unwrap_or(4);
-    (0..chance.number(1, 5))
+    (0..chance.number(1, 6))
         .map(|number| {
             let mut node = NodeSetup::new(&format!("node-{number}"), "old", capacity);
             node.cordoned = chance.percent(7);
@@ -94,7 +95,7 @@ fn workloads(chance: &mut Chance) -> Vec<WorkloadSetup> {
             };
             let namespace = if chance.percent(80) { "shop" } else { "back" }.to_owned();
             let template = template(chance, &name, kind);
-            WorkloadSetup { namespace, name, kind, replicas: chance.int(1, 6), template }
+            WorkloadSetup { namespace, name, kind, replicas: chance.int(1, 9), template }
         })
         .collect()
 }
@@ -144,16 +145,17 @@ fn budget(chance: &mut Chance, of: &WorkloadSetup, name: &str) -> BudgetSetup {
     let mut budget = BudgetSetup::max_unavailable(&of.namespace, &of.name, 1);
     name.clone_into(&mut budget.name);
     match chance.number(0, 9) {
-        0..=4 => budget.max_unavailable = Some(Amount::Int(chance.int(1, 2))),
-        5 => budget.max_unavailable = Some(Amount::Text(format!("{}%", chance.number(10, 60)).into())),
-        6 => budget.max_unavailable = Some(Amount::Int(0)),
+        0..=5 => budget.max_unavailable = Some(Amount::Int(chance.int(1, 2))),
+        6 => budget.max_unavailable = Some(Amount::Text(format!("{}%", chance.number(10, 60)).into())),
+        7 if chance.percent(40) => budget.max_unavailable = Some(Amount::Int(0)),
         7 => {
             budget.max_unavailable = None;
             budget.min_available = Some(Amount::Text(format!("{}%", chance.number(30, 100)).into()));
         }
         _ => {
             budget.max_unavailable = None;
-            budget.min_available = Some(Amount::Int(chance.int(0, replicas)));
+            let most = if chance.percent(15) { replicas } else { replicas - 1 };
+            budget.min_available = Some(Amount::Int(chance.int(0, most)));
         }
     }
     if chance.percent(25) {
@@ -304,7 +306,7 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
     let name = chance.pick(&of.plans)?.1.metadata.name.clone()?;
     Some(match chance.number(0, 12) {
         0 => vec![(at, Act::Cordon(node))],
-        1 => vec![(at, Act::Uncordon(node))],
+        1 => vec![(at, Act::Uncordon(node)), (then, Act::Uncordon(chance.pick(&of.nodes)?.name.clone()))],
         2 => around(
             at,
             then,
@@ -315,7 +317,7 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
         4 | 5 => vec![(at, Act::DeletePod(workload.key(), chance.count(0, 9)))],
         6 => vec![(at, Act::PutBudget(budget(chance, &workload, &workload.name)))],
         7 => vec![(at, Act::DeleteBudget(workload.namespace, workload.name))],
-        8 => vec![(at, Act::DeletePlan(name))],
+        8 if chance.percent(50) => vec![(at, Act::DeletePlan(name))],
         9 => around(
             at,
             then,

@@ -13,7 +13,7 @@ use super::invariants::{Checker, Violation};
 use super::scenario::{FAULTY, SETTLING, Scenario};
 
 /// When the virtual clocks begin.
-const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
+pub const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
 /// What the end of a plan may take beyond all its timeouts.
 const SLACK: Duration = Duration::from_secs(90);
 /// How long after the last plan has ended everything must be given back.
@@ -23,7 +23,12 @@ const REST: Duration = Duration::from_secs(40);
 pub struct Run {
     pub steps: u64,
     pub census: BTreeMap<String, u64>,
+    /// What has come to pass, so that one sees what was tried.
+    pub seen: BTreeMap<String, u64>,
     pub violation: Option<Violation>,
+    /// When the controller was started, and when each plan has ended.
+    pub begin: Timestamp,
+    pub finished: BTreeMap<String, Timestamp>,
     /// What the world looked like at the end.
     pub digest: u64,
     pub trace: Vec<String>,
@@ -45,7 +50,7 @@ pub fn settled(scenario: &Scenario) -> World {
         world.add_workload(workload.clone());
     }
     for budget in &scenario.budgets {
-        world.act(Act::PutBudget(budget.clone()));
+        world.add_budget(budget);
     }
     world.run(later(START, SETTLING));
     for node in &scenario.spares {
@@ -81,8 +86,17 @@ pub fn run_traced(scenario: &Scenario, tracing: bool) -> Run {
     world.plan_act(calm, Act::FaultsStop);
     let violation = play(&mut world, &mut checker, calm).err();
     let digest = digest(&world);
-    let (steps, census, trace) = (world.steps() - rested, world.census().clone(), checker.trace);
-    Run { steps, census, violation, digest, trace, world }
+    Run {
+        steps: world.steps() - rested,
+        census: world.census().clone(),
+        seen: checker.seen.counts,
+        violation,
+        begin,
+        finished: checker.seen.finished,
+        digest,
+        trace: checker.trace,
+        world,
+    }
 }
 
 fn play(world: &mut World, checker: &mut Checker, calm: Timestamp) -> Result<(), Violation> {
@@ -94,7 +108,7 @@ fn play(world: &mut World, checker: &mut Checker, calm: Timestamp) -> Result<(),
     let until = later(all_there, longest(world) + SLACK);
     while !at_rest(world) {
         if !world.step(until) {
-            return Err(checker.violation(world, "7 every plan ends once faults stop", waiting(world)));
+            return Err(Checker::violation(world, "7 every plan ends once faults stop", waiting(world)));
         }
         checker.look(world)?;
     }

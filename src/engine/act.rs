@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::core::Status;
+use kube::core::{DeserializeGuard, Status};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::json;
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use super::call::{CallError, result_of, within};
 use super::lease::Leadership;
 use super::metrics::{EvictionResult, Metrics};
 use super::scales;
+use super::watch::seen;
 use crate::api::{DrainPlan, names};
 use crate::cluster::{OwnerRef, PodKey, Scale, Text, Watched, kinds};
 use crate::plan::{Answer, Errand, Evict, Failure, Outcome, StatusWrite, causes};
@@ -60,6 +61,7 @@ impl Hands {
             Errand::RemoveFinalizer(plan) => self.remove_finalizer(&plan).await,
             Errand::PatchNode { node, patch, .. } => self.patch_node(node, patch).await,
             Errand::ListPods { node, since } => self.list_pods(node, since).await,
+            Errand::ListPlans => self.list_plans().await,
             Errand::ReadScale { namespace, owner } => self.read_scale(namespace, owner).await,
             Errand::Evict(eviction) => self.evict(eviction).await,
         }
@@ -136,6 +138,14 @@ impl Hands {
         let listed = within(self.limit(CALL_LIMIT), pods.list_metadata(&of_node)).await;
         let uids = listed.map(|list| list.items.into_iter().filter_map(|pod| pod.metadata.uid).collect());
         Outcome::Listed { node, since, pods: uids.map_err(Failure::from) }
+    }
+
+    /// Lists the plans from the server itself.
+    async fn list_plans(self) -> Outcome {
+        let plans: Api<DeserializeGuard<DrainPlan>> = Api::all(self.client.clone());
+        let listed = within(self.limit(CALL_LIMIT), plans.list(&ListParams::default())).await;
+        let seen = listed.map(|list| list.items.into_iter().map(|plan| seen(plan, &self.metrics)).collect());
+        Outcome::Plans(seen.map_err(Failure::from))
     }
 
     /// Reads the scale of an owner that is not watched.

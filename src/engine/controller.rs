@@ -150,6 +150,7 @@ fn log(outcome: &Outcome) {
         Outcome::Listed { node, pods: Err(failure), .. } => {
             log_failure("listing the pods of the node", node, failure);
         }
+        Outcome::Plans(Err(failure)) => log_failure("listing the plans before acting", "all", failure),
         Outcome::Scale { owner, scale: Scale::Unreadable(why) } => {
             tracing::warn!(%owner, %why, "cannot read the scale of an owner; the reported allowance decides");
         }

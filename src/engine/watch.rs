@@ -68,7 +68,8 @@ fn plan_change(event: watcher::Event<DeserializeGuard<DrainPlan>>, metrics: &Met
     }
 }
 
-fn seen(plan: DeserializeGuard<DrainPlan>, metrics: &Metrics) -> Seen {
+/// A plan as it came, or that it exists.
+pub fn seen(plan: DeserializeGuard<DrainPlan>, metrics: &Metrics) -> Seen {
     let (name, uid) = (plan.name_any(), plan.uid().unwrap_or_default());
     match plan.0 {
         Ok(plan) => Seen::Readable(Box::new(plan)),

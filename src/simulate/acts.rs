@@ -104,6 +104,7 @@ pub enum CallKind {
     Finalizer,
     Node,
     List,
+    Plans,
     Scale,
     /// The look at a pod right before its eviction.
     Look,
@@ -112,8 +113,16 @@ pub enum CallKind {
 
 impl CallKind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Status, Self::Finalizer, Self::Node, Self::List, Self::Scale, Self::Look, Self::Evict];
+    pub const ALL: [Self; 8] = [
+        Self::Status,
+        Self::Finalizer,
+        Self::Node,
+        Self::List,
+        Self::Plans,
+        Self::Scale,
+        Self::Look,
+        Self::Evict,
+    ];
 }
 
 /// What befalls a call.

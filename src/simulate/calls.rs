@@ -1,5 +1,6 @@
 //! The errands of a process as calls to the server: they take time, get lost, fail, and are answered late.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use super::server::{self, Refused};
 use super::world::{Event, World};
 use crate::api::DrainPlan;
 use crate::cluster::{Object, Pod, Raw, Scale};
-use crate::plan::{Answer, Errand, Evict, Failure, Outcome};
+use crate::plan::{Answer, Errand, Evict, Failure, Outcome, Seen};
 
 /// How long a call may take; less when the lease ends before.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
@@ -41,6 +42,7 @@ pub enum Response {
     Plan(Option<Box<DrainPlan>>),
     Node(Option<Box<Raw>>),
     Pods(Vec<String>),
+    Plans(Vec<Seen>),
     Scale(Scale),
     Pod(Option<(String, bool)>),
     Evicted,
@@ -59,6 +61,7 @@ impl Call {
             Errand::AddFinalizer(_) | Errand::RemoveFinalizer(_) => CallKind::Finalizer,
             Errand::PatchNode { .. } => CallKind::Node,
             Errand::ListPods { .. } => CallKind::List,
+            Errand::ListPlans => CallKind::Plans,
             Errand::ReadScale { .. } => CallKind::Scale,
             Errand::Evict(_) if self.stage == 0 => CallKind::Look,
             Errand::Evict(_) => CallKind::Evict,
@@ -203,6 +206,10 @@ impl World {
                 self.tell(Fact::Listed { node });
                 Response::Pods(pods)
             }
+            Errand::ListPlans => {
+                let seen = |plan: &Arc<DrainPlan>| Seen::Readable(Box::new((**plan).clone()));
+                Response::Plans(self.store.plans().map(seen).collect())
+            }
             Errand::ReadScale { owner, .. } => Response::Scale(server::read_scale(&self.store, &owner.uid)),
             Errand::Evict(eviction) if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
             Errand::Evict(eviction) => self.evict(process, eviction, sent),
@@ -303,6 +310,7 @@ impl World {
             (Errand::ListPods { node, since }, Response::Pods(pods)) => {
                 Outcome::Listed { node, since, pods: Ok(pods) }
             }
+            (Errand::ListPlans, Response::Plans(plans)) => Outcome::Plans(Ok(plans)),
             (Errand::ReadScale { owner, .. }, Response::Scale(scale)) => {
                 Outcome::Scale { owner: owner.uid, scale }
             }
@@ -329,6 +337,7 @@ impl World {
             }
             Errand::PatchNode { node: name, .. } => Outcome::Node { name, result: Err(failure) },
             Errand::ListPods { node, since } => Outcome::Listed { node, since, pods: Err(failure) },
+            Errand::ListPlans => Outcome::Plans(Err(failure)),
             Errand::ReadScale { owner, .. } => {
                 Outcome::Scale { owner: owner.uid, scale: Scale::Unreadable(failure.message.into()) }
             }

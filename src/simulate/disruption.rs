@@ -20,6 +20,12 @@ const CONFLICT_FIRST: Duration = Duration::from_millis(5);
 const CONFLICT_DOUBLINGS: u32 = 10;
 
 impl World {
+    /// Creates a budget.
+    pub fn add_budget(&mut self, setup: &BudgetSetup) {
+        self.put_budget(setup);
+        self.react();
+    }
+
     /// Creates a budget, or changes the spec of the one of that name.
     pub(super) fn put_budget(&mut self, setup: &BudgetSetup) {
         let key = BudgetKey { namespace: setup.namespace.as_str().into(), name: setup.name.as_str().into() };

@@ -16,8 +16,8 @@ const LATE: SignedDuration = SignedDuration::from_millis(50);
 
 #[derive(Default)]
 pub struct Deadlines {
-    /// The earliest deadline to come that a process knew when it decided last, with its life.
-    awaited: BTreeMap<usize, (u32, Timestamp)>,
+    /// When each process decided last, in which life, and the earliest deadline to come that it knew then.
+    awaited: BTreeMap<usize, (Timestamp, u32, Timestamp)>,
 }
 
 impl Deadlines {
@@ -25,9 +25,10 @@ impl Deadlines {
         let Fact::Decided { process, moment, decisions } = fact else { return Ok(()) };
         let Some(decider) = world.processes().get(*process) else { return Ok(()) };
         let now = moment.wall;
-        if let Some((life, deadline)) = self.awaited.remove(process) {
-            let late =
-                life == decider.life() && now > deadline + LATE && world.led_since(*process) < deadline;
+        if let Some((decided, life, deadline)) = self.awaited.remove(process) {
+            // Whoever has begun to act anew has had to read the plans first.
+            let acted = life == decider.life() && world.led_since(*process) <= decided;
+            let late = acted && now > deadline + LATE;
             hold(IN_TIME, !late, || {
                 format!("process {process} knew of a deadline at {deadline} and decides at {now}")
             })?;
@@ -38,8 +39,8 @@ impl Deadlines {
             }
             for (node, deadline) in deadlines(plan) {
                 if deadline > now && still_draining(decisions, plan, node) {
-                    let awaited = self.awaited.entry(*process).or_insert((decider.life(), deadline));
-                    awaited.1 = awaited.1.min(deadline);
+                    let awaited = self.awaited.entry(*process).or_insert((now, decider.life(), deadline));
+                    awaited.2 = awaited.2.min(deadline);
                 } else if deadline <= now {
                     hold(KEPT, !still_draining(decisions, plan, node), || {
                         format!(

@@ -10,6 +10,7 @@ mod budgets;
 mod deadlines;
 mod evictions;
 mod nodes;
+mod seen;
 mod statuses;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use budgets::Budgets;
 use deadlines::Deadlines;
 use evictions::Evictions;
 use nodes::Nodes;
+use seen::Seen;
 use statuses::Statuses;
 
 /// An invariant that does not hold.
@@ -52,12 +54,13 @@ pub fn hold(invariant: &'static str, holds: bool, message: impl FnOnce() -> Stri
 /// Looks at a world after every step.
 pub struct Checker {
     /// The store was looked at in this state.
-    seen: u64,
+    version: u64,
     budgets: Budgets,
     deadlines: Deadlines,
     evictions: Evictions,
     nodes: Nodes,
     statuses: Statuses,
+    pub seen: Seen,
     /// The last facts, for whoever has to find out how it came.
     pub trace: Vec<String>,
     pub tracing: bool,
@@ -66,12 +69,13 @@ pub struct Checker {
 impl Checker {
     pub fn new(world: &World) -> Self {
         Self {
-            seen: 0,
+            version: 0,
             budgets: Budgets::default(),
             deadlines: Deadlines::default(),
             evictions: Evictions::default(),
             nodes: Nodes::new(world),
             statuses: Statuses::default(),
+            seen: Seen::default(),
             trace: Vec::new(),
             tracing: false,
         }
@@ -81,7 +85,7 @@ impl Checker {
     pub fn look(&mut self, world: &mut World) -> Result<(), Violation> {
         let facts = world.take_facts();
         let verdict = self.judge(world, &facts);
-        verdict.map_err(|Wrong(invariant, message)| self.violation(world, invariant, message))
+        verdict.map_err(|Wrong(invariant, message)| Self::violation(world, invariant, message))
     }
 
     fn judge(&mut self, world: &World, facts: &[Fact]) -> Verdict {
@@ -89,14 +93,15 @@ impl Checker {
             if self.tracing {
                 self.trace.extend(describe(world.now(), fact));
             }
+            self.seen.count(world.now(), fact);
             self.evictions.judge(world, fact)?;
             self.budgets.judge(world, fact)?;
             self.nodes.judge(world, fact)?;
             self.statuses.judge(world, fact)?;
             self.deadlines.judge(world, fact)?;
         }
-        if world.store().version() != self.seen {
-            self.seen = world.store().version();
+        if world.store().version() != self.version {
+            self.version = world.store().version();
             self.budgets.count(world);
             self.evictions.follow(world);
         }
@@ -106,10 +111,10 @@ impl Checker {
     /// Looks at a world in which nothing is left to be done.
     pub fn look_at_the_end(&mut self, world: &World) -> Result<(), Violation> {
         let verdict = self.nodes.judge_the_end(world);
-        verdict.map_err(|Wrong(invariant, message)| self.violation(world, invariant, message))
+        verdict.map_err(|Wrong(invariant, message)| Self::violation(world, invariant, message))
     }
 
-    pub fn violation(&self, world: &World, invariant: &'static str, message: String) -> Violation {
+    pub fn violation(world: &World, invariant: &'static str, message: String) -> Violation {
         Violation { invariant, message, at: world.now(), step: world.steps() }
     }
 }

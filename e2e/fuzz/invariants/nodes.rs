@@ -150,12 +150,13 @@ fn claimed(world: &World, node: &Node) -> Verdict {
     hold(AHEAD, node.unschedulable && Claim::on(node).is_some(), || {
         format!("{name} is claimed and cordoned by one and the same patch: {node:?}")
     })?;
-    let plan = holder(world, name);
-    let written = plan.and_then(|plan| record(plan, node));
+    // A patch that was slow may arrive when the plan is gone; the end shows whether the node was swept.
+    let Some(plan) = holder(world, name) else { return Ok(()) };
+    let written = record(plan, node);
     hold(AHEAD, written.is_some_and(|written| written.phase == NodePhase::Draining), || {
         format!("{name} is claimed, and the status says {written:?}")
     })?;
-    let held = plan.and_then(|plan| plan.metadata.finalizers.as_ref());
+    let held = plan.metadata.finalizers.as_ref();
     hold(AHEAD, held.is_some_and(|held| held.iter().any(|finalizer| finalizer == names::FINALIZER)), || {
         format!("{name} is claimed by a plan without our finalizer")
     })

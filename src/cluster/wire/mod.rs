@@ -224,6 +224,11 @@ impl Raw {
         let (kind, meta) = (object.kind()?, object.meta());
         Some(Self { kind, content: Content::Kept(Box::new((meta, object))) })
     }
+    /// Its uid; empty when it has none.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.meta().uid
+    }
     pub(super) fn meta(&self) -> &Meta {
         match &self.content {
             Content::Node(object) => &object.metadata,

@@ -61,6 +61,8 @@ pub enum Errand {
     PatchNode { node: Text, change: NodeChange, patch: serde_json::Value },
     /// List the pods of a node from the server itself.
     ListPods { node: Text, since: Timestamp },
+    /// List the plans from the server itself.
+    ListPlans,
     /// Read the scale of an owner that is not watched.
     ReadScale { namespace: Text, owner: OwnerRef },
     /// Look at the pod again, then evict exactly it.
@@ -95,6 +97,8 @@ pub enum Outcome {
     Node { name: Text, result: Result<Raw, Failure> },
     /// The server has listed the pods of a node: their uids.
     Listed { node: Text, since: Timestamp, pods: Result<Vec<String>, Failure> },
+    /// The server has listed the plans.
+    Plans(Result<Vec<Seen>, Failure>),
     /// The scale of an owner was read.
     Scale { owner: Text, scale: Scale },
     /// An eviction was answered.
@@ -123,6 +127,16 @@ pub enum Answer {
     Unanswered(Failure),
 }
 
+/// Whether this process acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Lead {
+    No,
+    /// It may, and first reads what the plans' statuses remember: its watch may not have brought yet what the one
+    /// before has written. The plans that were known when it asked.
+    Reads(HashSet<String>),
+    Yes,
+}
+
 /// What whoever acts keeps between two decisions.
 #[derive(Debug)]
 pub struct Agenda {
@@ -133,6 +147,10 @@ pub struct Agenda {
     random: Random,
     /// When the status of a plan was last written.
     written: HashMap<String, Duration>,
+    /// Nodes that are being claimed, with the uid of the plan.
+    claiming: HashMap<Text, String>,
+    /// How far whoever asks has come in taking over.
+    lead: Lead,
     /// The nodes in progress by the status of a plan that is being written.
     writing: HashMap<String, HashSet<String>>,
     errands: Vec<Errand>,
@@ -152,6 +170,8 @@ impl Agenda {
             tasks: Tasks::default(),
             random: Random::new(seed),
             written: HashMap::new(),
+            claiming: HashMap::new(),
+            lead: Lead::No,
             writing: HashMap::new(),
             errands: Vec::new(),
             decide_at: SAFETY_NET,
@@ -244,12 +264,27 @@ impl Agenda {
     /// Decides, if everything was listed once and whoever asks may act. To be followed by [`Agenda::follow`].
     pub fn decide(&mut self, may_act: bool, now: Moment) -> Option<Decisions> {
         self.decide_at = now.steady + SAFETY_NET;
-        if !may_act || !self.synced() {
+        if !may_act {
+            self.lead = Lead::No;
+        }
+        if !may_act || !self.synced() || !self.leads(now) {
             return None;
         }
         self.cluster.evictions.expire(now.wall);
         self.tasks.forget_old(now.steady);
         Some(decide(&self.plans.view(), &self.cluster, now.wall, &self.settings))
+    }
+
+    /// Whether the plans have been read since this process may act; asks for them if not.
+    fn leads(&mut self, now: Moment) -> bool {
+        if self.lead != Lead::Yes && self.tasks.begin(Task::Plans, now.steady) {
+            self.lead = Lead::Reads(self.plans.uids());
+            self.errands.push(Errand::ListPlans);
+        }
+        if let Some(at) = self.tasks.next(now.steady) {
+            self.decide_by(at);
+        }
+        self.lead == Lead::Yes
     }
 
     /// Begins what was decided, unless it is under way or has to wait.
@@ -286,21 +321,25 @@ impl Agenda {
             self.errands.push(Errand::WriteStatus(Box::new(write)));
         }
         for action in decision.actions {
-            if !self.is_ending(&plan, &action) {
+            if !self.is_untimely(&plan, &action) {
                 self.begin(Some(&plan), action, now);
             }
         }
     }
 
-    /// Nothing more is done to a node whose end is being written: the decision has been made from the status before.
-    fn is_ending(&self, plan: &DrainPlan, action: &Action) -> bool {
-        let node = match action {
-            Action::Evict(eviction) => &eviction.node,
-            Action::PatchNode { node, change: NodeChange::Claim { .. }, .. } => node,
-            _ => return false,
-        };
-        let written = plan.metadata.uid.as_ref().and_then(|uid| self.writing.get(uid));
-        written.is_some_and(|in_progress| !in_progress.contains(&**node))
+    /// Decided from what was observed, and overtaken by what is under way.
+    fn is_untimely(&self, plan: &DrainPlan, action: &Action) -> bool {
+        let Some(uid) = &plan.metadata.uid else { return false };
+        match action {
+            // Nothing more is done to a node whose end is being written.
+            Action::Evict(Evict { node, .. })
+            | Action::PatchNode { node, change: NodeChange::Claim { .. }, .. } => {
+                self.writing.get(uid).is_some_and(|in_progress| !in_progress.contains(&**node))
+            }
+            // The claim may succeed yet, and then the plan has to be there.
+            Action::RemoveFinalizer => self.claiming.values().any(|claiming| claiming == uid),
+            _ => false,
+        }
     }
 
     fn worth_writing(&mut self, plan: &DrainPlan, uid: &str, status: &DrainPlanStatus, now: Moment) -> bool {
@@ -348,6 +387,11 @@ impl Agenda {
             }
         };
         if self.tasks.begin(task, now.steady) {
+            if let (Errand::PatchNode { node, change: NodeChange::Claim { .. }, .. }, Some(plan)) =
+                (&errand, plan)
+            {
+                self.claiming.insert(node.clone(), plan.metadata.uid.clone().unwrap_or_default());
+            }
             self.errands.push(errand);
         }
     }
@@ -361,17 +405,29 @@ impl Agenda {
                 self.writing.remove(&uid);
                 let plan = self.settle(Task::Status(uid), result, now)?;
                 self.count(&plan, &counted);
-                self.plans.apply(plan.clone());
+                self.plans.written(plan.clone());
                 return Some((plan, notices));
             }
             Outcome::Finalizer { uid, result } => {
                 if let Some(plan) = self.settle(Task::Finalizer(uid), result, now).flatten() {
-                    self.plans.apply(plan);
+                    self.plans.written(plan);
                 }
             }
             Outcome::Node { name, result } => {
-                if let Some(node) = self.settle(Task::Node(name.to_string()), result, now) {
+                self.claiming.remove(&name);
+                let patched = self.settle(Task::Node(name.to_string()), result, now);
+                // The answer may come after the event of the node's end.
+                let known =
+                    |node: &Raw| self.cluster.node(&name).is_some_and(|known| node.uid() == &*known.uid);
+                if let Some(node) = patched.filter(known) {
                     self.take_in(cluster::Change::Applied(node), now);
+                }
+            }
+            Outcome::Plans(result) => {
+                let listed = self.settle(Task::Plans, result, now);
+                if let (Some(listed), Lead::Reads(known)) = (listed, &self.lead) {
+                    self.plans.reread(listed, known);
+                    self.lead = Lead::Yes;
                 }
             }
             Outcome::Scale { owner, scale } => {

@@ -16,6 +16,8 @@ pub enum Task {
     Node(String),
     /// Listing the pods of the node of that name.
     List(String),
+    /// Listing the plans.
+    Plans,
     /// Reading the scale of the owner of that uid.
     Scale(String),
 }

@@ -27,6 +27,13 @@ impl Seen {
             Self::Unreadable { name, .. } => name.clone(),
         }
     }
+
+    fn uid(&self) -> String {
+        match self {
+            Self::Readable(plan) => plan.uid().unwrap_or_default(),
+            Self::Unreadable { uid, .. } => uid.clone(),
+        }
+    }
 }
 
 /// What a watch of plans reports. `kube`'s watcher events map to these one by one.
@@ -93,8 +100,15 @@ impl PlanStore {
         }
     }
 
+    /// Takes in the answer to our own write, unless the plan is gone by what was observed meanwhile.
+    pub fn written(&mut self, plan: DrainPlan) {
+        if plan.uid().is_some_and(|uid| self.by_uid(&uid).is_some()) {
+            self.apply(plan);
+        }
+    }
+
     /// Keeps a plan, unless a newer state of it is known: our own writes come back before their watch events.
-    pub fn apply(&mut self, plan: DrainPlan) {
+    fn apply(&mut self, plan: DrainPlan) {
         let name = plan.name_any();
         self.unreadable.remove(&name);
         let version = |plan: &DrainPlan| plan.metadata.resource_version.clone().unwrap_or_default();
@@ -104,6 +118,27 @@ impl PlanStore {
             .is_some_and(|known| known.uid() == plan.uid() && older(&version(&plan), &version(known)));
         if !stale {
             self.readable.insert(name, Arc::new(plan));
+        }
+    }
+
+    /// The uids of all plans, whether they can be read or not.
+    #[must_use]
+    pub fn uids(&self) -> HashSet<String> {
+        self.readable
+            .values()
+            .filter_map(|plan| plan.uid())
+            .chain(self.unreadable.values().cloned())
+            .collect()
+    }
+
+    /// Takes in a consistent list: plans that were known when it was asked for and are not in it are gone.
+    pub fn reread(&mut self, listed: Vec<Seen>, known: &HashSet<String>) {
+        let there: HashSet<String> = listed.iter().map(Seen::uid).collect();
+        let stays = |uid: &String| there.contains(uid) || !known.contains(uid);
+        self.readable.retain(|_, plan| plan.uid().is_none_or(|uid| stays(&uid)));
+        self.unreadable.retain(|_, uid| stays(uid));
+        for plan in listed {
+            self.see(plan);
         }
     }
 

@@ -36,10 +36,22 @@ fn synced() -> Agenda {
     for kind in ObjectKind::ALL {
         agenda.observe(ObjectChange::Complete(kind), at(0));
     }
-    assert!(agenda.decide(true, at(0)).is_none(), "the plans are not listed yet");
+    assert!(
+        agenda.decide(true, at(0)).is_none() && agenda.take_errands().is_empty(),
+        "the plans are not listed yet"
+    );
     agenda.observe_plan(PlanChange::Listing, at(0));
     agenda.observe_plan(PlanChange::Listed(Seen::Readable(Box::new(plan(7, false)))), at(0));
     agenda.observe_plan(PlanChange::Complete, at(0));
+    agenda
+}
+
+/// The same, when it acts already.
+fn leading() -> Agenda {
+    let mut agenda = synced();
+    assert!(agenda.decide(true, at(0)).is_none());
+    assert!(matches!(agenda.take_errands().as_slice(), [Errand::ListPlans]));
+    agenda.conclude(Outcome::Plans(Ok(vec![Seen::Readable(Box::new(plan(7, false)))])), at(0));
     agenda
 }
 
@@ -68,8 +80,49 @@ fn nothing_is_decided_by_whoever_may_not_act() {
 }
 
 #[test]
-fn an_errand_is_begun_once_and_again_a_while_after_it_failed() {
+fn whoever_begins_to_act_first_reads_what_the_one_before_has_written() {
     let mut agenda = synced();
+    assert!(agenda.decide(true, at(5)).is_none());
+    assert!(matches!(agenda.take_errands().as_slice(), [Errand::ListPlans]));
+    assert!(agenda.decide(true, at(10)).is_none(), "it is under way");
+    let failure = Failure { code: None, message: "no answer".into() };
+    agenda.conclude(Outcome::Plans(Err(failure)), at(20));
+    assert!(agenda.decide(true, at(25)).is_none());
+    let again = agenda.decide_at();
+    assert!(again > at(100).steady && again < at(200).steady, "{again:?}");
+    assert!(agenda.decide(true, at(200)).is_none());
+    let other = || DrainPlan {
+        metadata: kube::core::ObjectMeta {
+            name: Some("q".into()),
+            uid: Some("uid-q".into()),
+            ..plan(8, false).metadata
+        },
+        ..plan(8, false)
+    };
+    // One plan is gone, another one is seen only after the list was asked for.
+    agenda.observe_plan(PlanChange::Applied(Seen::Readable(Box::new(other()))), at(205));
+    agenda.conclude(Outcome::Plans(Ok(vec![])), at(210));
+    assert!(agenda.plans().by_uid("uid-p").is_none() && agenda.plans().by_uid("uid-q").is_some());
+    assert!(agenda.decide(true, at(215)).is_some());
+    // Leadership was lost and comes again.
+    assert!(agenda.decide(false, at(220)).is_none());
+    assert!(agenda.decide(true, at(225)).is_none());
+}
+
+#[test]
+fn what_is_gone_is_not_brought_back_by_the_answer_to_our_own_write() {
+    let mut agenda = leading();
+    agenda.observe(ObjectChange::Deleted(node(9)), at(10));
+    agenda.conclude(Outcome::Node { name: "a".into(), result: Ok(node(8)) }, at(20));
+    assert!(agenda.cluster().node("a").is_none());
+    agenda.observe_plan(PlanChange::Deleted { name: "p".into(), uid: Some("uid-p".into()) }, at(30));
+    agenda.conclude(Outcome::Finalizer { uid: "uid-p".into(), result: Ok(Some(plan(10, false))) }, at(40));
+    assert!(agenda.plans().by_uid("uid-p").is_none());
+}
+
+#[test]
+fn an_errand_is_begun_once_and_again_a_while_after_it_failed() {
+    let mut agenda = leading();
     assert_eq!(agenda.decide_at(), COALESCE);
     let write = write_of(&turn(&mut agenda, at(5)));
     assert_eq!(turn(&mut agenda, at(10)).len(), 0, "it is under way");
@@ -82,7 +135,7 @@ fn an_errand_is_begun_once_and_again_a_while_after_it_failed() {
 
 #[test]
 fn a_written_status_is_known_and_its_notices_come_back_to_be_published() {
-    let mut agenda = synced();
+    let mut agenda = leading();
     let write = write_of(&turn(&mut agenda, at(5)));
     let mut written = plan(8, false);
     written.status = Some(write.status.clone());
@@ -101,7 +154,7 @@ fn a_written_status_is_known_and_its_notices_come_back_to_be_published() {
 
 #[test]
 fn the_answer_to_a_patch_is_newer_than_the_events_that_come_after_it() {
-    let mut agenda = synced();
+    let mut agenda = leading();
     let answer = Outcome::Node { name: "a".into(), result: Ok(node(9)) };
     agenda.conclude(answer, at(10));
     agenda.observe(ObjectChange::Applied(node(8)), at(20));
@@ -110,7 +163,7 @@ fn the_answer_to_a_patch_is_newer_than_the_events_that_come_after_it() {
 
 #[test]
 fn a_node_is_confirmed_empty_when_the_list_shows_nothing_that_is_not_known() {
-    let mut agenda = synced();
+    let mut agenda = leading();
     agenda.cluster.evictions.ask_empty("a".into(), START);
     let listed = |pods: &[&str]| Outcome::Listed {
         node: "a".into(),
@@ -125,7 +178,7 @@ fn a_node_is_confirmed_empty_when_the_list_shows_nothing_that_is_not_known() {
 
 #[test]
 fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
-    let mut agenda = synced();
+    let mut agenda = leading();
     let eviction = Evict {
         pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
         uid: "uid-web-0".into(),
@@ -145,7 +198,7 @@ fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
 
 #[test]
 fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
-    let mut agenda = synced();
+    let mut agenda = leading();
     let status = |phase: &str| -> DrainPlanStatus {
         serde_json::from_value(json!({"nodes": [{"name": "a", "uid": "uid-a", "phase": phase,
             "podsLeft": 1, "podsEvicted": 0}]}))
@@ -163,13 +216,25 @@ fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
     };
     for (phase, goes) in [("Draining", true), ("Done", false)] {
         agenda.writing.insert("uid-p".into(), in_progress(&status(phase)));
-        assert_eq!(agenda.is_ending(&known, &eviction()), !goes, "{phase}");
+        assert_eq!(agenda.is_untimely(&known, &eviction()), !goes, "{phase}");
     }
     let give_back = Action::PatchNode { node: "a".into(), change: NodeChange::GiveBack, patch: json!([]) };
-    assert!(!agenda.is_ending(&known, &give_back));
+    assert!(!agenda.is_untimely(&known, &give_back));
     // Once the write has failed, the status before it is all there is.
     let write =
         StatusWrite { plan: known.clone(), status: status("Done"), counted: HashSet::new(), notices: vec![] };
     agenda.conclude(refused(&write), at(20));
-    assert!(!agenda.is_ending(&known, &eviction()));
+    assert!(!agenda.is_untimely(&known, &eviction()));
+}
+
+#[test]
+fn a_plan_does_not_go_while_a_node_is_being_claimed_for_it() {
+    let mut agenda = leading();
+    let known = Arc::clone(agenda.plans().by_uid("uid-p").unwrap());
+    let claim = NodeChange::Claim { claim: "p/uid-p/1/2027-01-15T08:00:00Z".into() };
+    let action = Action::PatchNode { node: "a".into(), change: claim, patch: json!([]) };
+    agenda.begin(Some(&known), action, at(5));
+    assert!(agenda.is_untimely(&known, &Action::RemoveFinalizer));
+    agenda.conclude(Outcome::Node { name: "a".into(), result: Ok(node(9)) }, at(10));
+    assert!(!agenda.is_untimely(&known, &Action::RemoveFinalizer));
 }
