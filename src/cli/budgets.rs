@@ -134,17 +134,25 @@ pub(super) fn table(answer: &Answer, scope: &Scope, width: usize) -> String {
     }
     let mut table =
         Table::new(&["NAMESPACE", "NAME", "ALLOWED", "EXPECTED", "HEALTHY", "DESIRED", "FINDINGS"], width);
-    let mut differs = false;
+    let mut differs = None;
     for budget in &answer.budgets {
         let (reported, computed) = (budget.reported, budget.computed.numbers);
-        differs |= reported != computed;
+        let pairs = [
+            (reported.disruptions_allowed, computed.disruptions_allowed),
+            (reported.expected_pods, computed.expected_pods),
+            (reported.current_healthy, computed.current_healthy),
+            (reported.desired_healthy, computed.desired_healthy),
+        ];
+        differs = differs.or_else(|| pairs.into_iter().find(|(reported, computed)| reported != computed));
+        let [allowed, expected, healthy, desired] =
+            pairs.map(|(reported, computed)| both(reported, computed));
         table.row(vec![
             budget.namespace.clone(),
             budget.name.clone(),
-            both(reported.disruptions_allowed, computed.disruptions_allowed),
-            both(reported.expected_pods, computed.expected_pods),
-            both(reported.current_healthy, computed.current_healthy),
-            both(reported.desired_healthy, computed.desired_healthy),
+            allowed,
+            expected,
+            healthy,
+            desired,
             if budget.findings.is_empty() { "-".to_owned() } else { budget.findings.join(",") },
         ]);
         for detail in &budget.details {
@@ -152,9 +160,12 @@ pub(super) fn table(answer: &Answer, scope: &Scope, width: usize) -> String {
             table.remedy(&detail.remedy);
         }
     }
-    if differs {
+    if let Some((reported, computed)) = differs {
         table.blank();
-        table.sentence("1→0: the budget's status reports 1, and by its pods and owners it should report 0.");
+        table.sentence(&format!(
+            "{}: the budget's status reports {reported}, and by its pods and owners it should report {computed}.",
+            both(reported, computed)
+        ));
     }
     table.render()
 }

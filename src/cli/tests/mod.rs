@@ -64,7 +64,7 @@ shop        web    0         2→1        1         1         NeverAllows
   → in budget shop/web write maxUnavailable: 1 instead of minAvailable: 1 (its only pod is then down while it moves), or
     run at least 2 replicas
 
-    1→0: the budget's status reports 1, and by its pods and owners it should report 0.
+    2→1: the budget's status reports 2, and by its pods and owners it should report 1.
 ";
     assert_eq!(table(Scope::All), expected);
     assert_eq!(table(Scope::One("tools".into())), "No PodDisruptionBudgets in namespace tools.\n");
