@@ -133,7 +133,12 @@ async fn two_plans_on_one_node(bed: Bed) -> Result<()> {
         refused.message
     );
     let waits = patient.until("says whom it waits for", PATIENCE, |status| {
-        let said = status.conditions.iter().any(|condition| condition.message.contains(&first.name));
+        let said = status.conditions.iter().any(|condition| condition.message.contains(&first.name))
+            && status.nodes.iter().any(|it| {
+                it.phase == NodePhase::Pending
+                    && it.reason.as_deref() == Some(NodeReason::ClaimedByOther.as_str())
+                    && it.message.as_deref().is_some_and(|message| message.contains(&first.name))
+            });
         if said { Sight::Found(()) } else { Sight::NotYet(format!("{:?}", status.conditions)) }
     });
     waits.await?;

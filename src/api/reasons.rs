@@ -99,6 +99,22 @@ reasons! {
     }
 }
 
+impl Reason {
+    /// The pod has been deleted, and its object is still there.
+    #[must_use]
+    pub fn is_going(self) -> bool {
+        matches!(
+            self,
+            Self::FinalizerHolds | Self::KubeletUnreachable | Self::Terminating | Self::TerminatingOverdue
+        )
+    }
+    /// It may be that a budget holds the pod.
+    #[must_use]
+    pub fn is_about_budgets(self) -> bool {
+        !self.is_going() && !matches!(self, Self::Unmanaged | Self::LocalData)
+    }
+}
+
 reasons! {
     /// Why a node is in its phase.
     NodeReason {

@@ -54,7 +54,7 @@ pub struct DrainPlanStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// All nodes in progress, blocked ones, and up to 100 ended ones.
+    /// All nodes in progress, and up to 100 others: pending ones that are blocked or held by another, and ended ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeStatus>,
     /// Names of ended nodes beyond those in `nodes`.

@@ -110,6 +110,6 @@ pub(super) fn server_error(case: &Case<'_, '_>) -> Option<Said> {
             refusal.code,
             words::quote(&refusal.message)
         ),
-        remedy: "look at the API server's log for that error; the eviction is tried again".to_owned(),
+        remedy: "look at the API server's log for that error".to_owned(),
     })
 }

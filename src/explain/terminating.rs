@@ -58,7 +58,7 @@ pub(super) fn in_time(case: &Case<'_, '_>) -> Option<Said> {
     (case.now < due).then(|| Said {
         outlook: Outlook::WillClear,
         message: format!(
-            "Terminating: to be gone by {} (its grace period of {} s included).",
+            "Deleted, and to be gone by {} (its grace period of {} s included).",
             words::at(deletion.at),
             deletion.grace_seconds
         ),
@@ -74,7 +74,7 @@ pub(super) fn overdue(case: &Case<'_, '_>) -> Option<Said> {
     Some(Said {
         outlook: Outlook::MayClear,
         message: format!(
-            "Terminating, and overdue since {}: its grace period of {} s ended at {}, and the \
+            "Deleted, and overdue since {}: its grace period of {} s ended at {}, and the \
              kubelet of {node} has not confirmed that its containers have ended.",
             words::at(due),
             deletion.grace_seconds,

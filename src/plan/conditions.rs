@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::run::{Run, Stall};
-use super::words;
-use crate::api::{DrainPlanStatus, NodePhase, NodeStatus, Outlook, PlanPhase, WaitingPod, condition};
+use super::{brief, words};
+use crate::api::{DrainPlanStatus, Outlook, PlanPhase, WaitingPod, condition};
 
 /// The longest message of a condition, in bytes.
 const MESSAGE: usize = 2048;
@@ -67,10 +67,10 @@ fn stalled(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
     Some(Said { type_: condition::STALLED, status: true, reason, message })
 }
 
-/// True when a pod waits for more than time.
+/// True when a pod waits for more than time, or did when its node ended.
 fn drain_blocked(status: &DrainPlanStatus) -> Said {
-    let open = |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::Pending);
-    let waiting: Vec<&WaitingPod> = status.nodes.iter().filter(open).flat_map(|node| &node.waiting).collect();
+    let not_listed: i32 = status.nodes.iter().fold(0, |sum, node| sum.saturating_add(node.more_waiting));
+    let waiting: Vec<&WaitingPod> = status.nodes.iter().flat_map(|node| &node.waiting).collect();
     let held: Vec<&WaitingPod> =
         waiting.iter().filter(|pod| pod.outlook != Outlook::WillClear).copied().collect();
     let (status, reason, pods) = match (held.is_empty(), waiting.is_empty()) {
@@ -78,13 +78,12 @@ fn drain_blocked(status: &DrainPlanStatus) -> Said {
         (true, false) => (false, "PodsWaiting", waiting),
         (true, true) => (false, "NothingWaits", waiting),
     };
-    let named: Vec<String> = pods.iter().map(|pod| name_pod(pod)).collect();
-    let message = if named.is_empty() {
-        "no pod waits".to_owned()
-    } else {
-        let first = pods.first().map(|pod| pod.message.as_str()).unwrap_or_default();
-        format!("{}: {}; {first}", words::count(named.len(), "pod"), words::list(&named))
-    };
+    let mut message =
+        if pods.is_empty() { "no pod waits".to_owned() } else { words::of_pods(&pods, name_pod) };
+    if not_listed > 0 {
+        let more = words::count(usize_of(not_listed), "more pod");
+        message.extend([" (", &more, " not listed)"]);
+    }
     Said { type_: condition::DRAIN_BLOCKED, status, reason, message }
 }
 
@@ -139,29 +138,13 @@ fn summary(status: &DrainPlanStatus) -> String {
 
 /// What is drained, or why nothing is.
 fn progress(run: &Run<'_>, status: &DrainPlanStatus) -> String {
-    /// Pending nodes that are named.
-    const NAMED: usize = 3;
-    let mut text = summary(status);
-    if run.memory.idle_since.is_some() {
-        for (node, (_, message)) in run.pending.iter().take(NAMED) {
-            text.extend(["; ", node, ": ", message]);
-        }
-    }
-    for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Draining) {
-        let message = node.message.as_deref().unwrap_or("being drained");
-        text.extend(["; ", &node.name, ": ", message]);
-    }
-    text
+    let parts = [summary(status), brief::draining(status), brief::pending(run)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn failures(status: &DrainPlanStatus) -> String {
-    let mut text = summary(status);
-    for node in status.nodes.iter().filter(|node| node.phase == NodePhase::Failed) {
-        let reason = node.reason.as_deref().unwrap_or("Failed");
-        let message = node.message.as_deref().unwrap_or_default();
-        text.extend(["; ", &node.name, " ", reason, ": ", message]);
-    }
-    text
+    let parts = [summary(status), brief::failed(status)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn usize_of(number: i32) -> usize {

@@ -101,11 +101,13 @@ impl Memory {
             }
         }
         for node in status.nodes.iter().filter(|node| node.phase != NodePhase::Pending) {
+            // What is said of a node in progress is said anew each time.
+            let ended = !matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
             let record = Record {
                 uid: node.uid.clone(),
                 phase: node.phase,
-                reason: node.reason.clone(),
-                message: node.message.clone(),
+                reason: node.reason.clone().filter(|_| ended),
+                message: node.message.clone().filter(|_| ended),
                 started_at: node.started_at.as_ref().map(|time| time.0),
                 drained_at: node.drained_at.as_ref().map(|time| time.0),
                 finished_at: node.finished_at.as_ref().map(|time| time.0),

@@ -7,7 +7,9 @@
 
 mod agenda;
 mod bounds;
+mod brief;
 mod conditions;
+mod counters;
 mod drain;
 mod memory;
 mod ownership;
@@ -36,7 +38,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use crate::api::{DrainPlan, DrainPlanStatus};
+use crate::api::{DrainPlan, DrainPlanStatus, NodePhase};
 use crate::cluster::{BudgetKey, Cluster, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
 
@@ -153,6 +155,8 @@ struct Round<'a> {
     claimed: HashMap<String, Vec<Text>>,
     /// The plan that holds a node, by a claim or by its status.
     holders: BTreeMap<Text, Holder>,
+    /// Who has drained a node, by the node's uid.
+    drained: HashMap<String, Vec<Drained>>,
     /// Disruptions spent so far in this decision.
     spent: HashMap<BudgetKey, i32>,
     wake_at: Option<Timestamp>,
@@ -162,6 +166,12 @@ struct Round<'a> {
 struct Holder {
     uid: String,
     name: String,
+}
+
+/// A plan has drained a node.
+struct Drained {
+    by: Holder,
+    at: Timestamp,
 }
 
 impl Round<'_> {
@@ -183,6 +193,7 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
         now,
         claimed: HashMap::new(),
         holders: BTreeMap::new(),
+        drained: HashMap::new(),
         spent: HashMap::new(),
         wake_at: cluster.evictions.next_expiry(),
     };
@@ -219,10 +230,12 @@ fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
     }
     for plan in &plans.readable {
         let Some(uid) = plan.uid() else { continue };
-        for (node, record) in &Memory::of(plan).nodes {
-            if record.in_progress() {
-                let holder = || Holder { uid: uid.clone(), name: plan.name_any() };
-                round.holders.entry(node.clone()).or_insert_with(holder);
+        for (node, record) in Memory::of(plan).nodes {
+            let holder = || Holder { uid: uid.clone(), name: plan.name_any() };
+            if let Some(at) = record.drained_at.filter(|_| record.phase == NodePhase::Done) {
+                round.drained.entry(record.uid).or_default().push(Drained { by: holder(), at });
+            } else if record.in_progress() {
+                round.holders.entry(node).or_insert_with(holder);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! It is computed after the decision and never read back, but for what a pod waited for before: `since` stays, and
 //! what was said of a node that has ended is kept.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -11,13 +11,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::memory::Record;
 use super::run::{Run, Stall};
 use super::survey::{Survey, Surveyed};
-use super::{Round, bounds, conditions, words};
+use super::{Round, bounds, conditions, counters, words};
 use crate::api::{
-    BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeReason, NodeStatus, PlanPhase,
-    PodCounts, Reason, WaitingPod,
+    BudgetNumbers, DrainPlanStatus, NodePhase, NodeReason, NodeStatus, PlanPhase, WaitingPod, names,
 };
-use crate::budget::Numbers;
-use crate::cluster::{BudgetKey, Text};
+use crate::cluster::Text;
 
 /// Waiting pods listed of one node, and of one plan.
 const WAITING_OF_NODE: usize = 20;
@@ -78,8 +76,8 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
     for (name, record) in &run.memory.nodes {
         nodes.push(started(run, round, &before, name, record, &mut room));
     }
-    let blocked = run.pending.iter().filter(|(_, (reason, _))| *reason == NodeReason::Blocked);
-    for (name, (reason, message)) in blocked {
+    let listed = |reason| matches!(reason, NodeReason::Blocked | NodeReason::ClaimedByOther);
+    for (name, (reason, message)) in run.pending.iter().filter(|(_, (reason, _))| listed(*reason)) {
         nodes.push(pending(run, round, &before, name, *reason, message, &mut room));
     }
     let mut status = DrainPlanStatus {
@@ -88,16 +86,16 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
         started_at: run.memory.started_at.map(Time),
         finished_at: run.memory.finished.map(|(at, _)| Time(at)),
         idle_since: run.memory.idle_since.map(Time),
-        node_counts: Some(node_counts(run)),
-        pod_counts: Some(pod_counts(run)),
+        node_counts: Some(counters::nodes(run)),
+        budgets: counters::budgets(run, round, &nodes),
         nodes,
-        budgets: budgets(run, round),
         ..DrainPlanStatus::default()
     };
     let counts = status.node_counts.clone().unwrap_or_default();
     status.progress = Some(format!("{}/{}", counts.done, counts.total));
-    status.blocked_on = blocked_on(&status.budgets);
+    status.blocked_on = counters::blocked_on(&status.budgets);
     bounds::keep(&mut status);
+    status.pod_counts = Some(counters::pods(run, &status.nodes));
     status.conditions = conditions::of(run, &status, &old.conditions, round.now);
     status
 }
@@ -157,20 +155,25 @@ fn started(
         }
         _ => {}
     }
-    if record.in_progress() && node.message.is_none() {
-        node.message = Some(match node.waiting.first() {
-            Some(first) => format!(
-                "{} left, {} cannot go now; first {}/{} ({})",
-                words::count(survey.map_or(0, |survey| survey.pods.len()), "pod"),
-                number(node.waiting.len()) + node.more_waiting,
-                first.namespace,
-                first.pod,
-                first.reason
-            ),
-            None => format!("{} left", words::count(survey.map_or(0, |survey| survey.pods.len()), "pod")),
-        });
+    if record.in_progress() {
+        let waiting = number(node.waiting.len()).saturating_add(node.more_waiting);
+        let pods = survey.map_or(0, |survey| survey.pods.len());
+        let left = words::left(pods, waiting, node.waiting.first());
+        let told = record.message.clone().into_iter().chain([left]).chain(again(run, round, name, record));
+        node.message = Some(words::bounded(told.collect::<Vec<_>>().join("; "), MESSAGE));
     }
     node
+}
+
+/// Another plan has drained the node, and left it cordoned or done so since this plan was created.
+fn again(run: &Run<'_>, round: &Round<'_>, name: &Text, record: &Record) -> Option<String> {
+    let kept = round.cluster.node(name).and_then(|node| node.annotations.get(names::KEPT_CORDONED));
+    let drained = round.drained.get(&record.uid).into_iter().flatten();
+    let by_other = drained
+        .filter(|drained| drained.by.uid != run.uid && Some(drained.at) >= run.created())
+        .max_by_key(|drained| drained.at)
+        .map(|drained| words::drained_again(&drained.by.name, Some(drained.at)));
+    by_other.or_else(|| kept.map(|plan| words::drained_again(plan, None)))
 }
 
 fn pending(
@@ -211,8 +214,9 @@ fn list_waiting(
     before: &Before<'_>,
     room: &mut usize,
 ) {
+    let ended = !matches!(node.phase, NodePhase::Pending | NodePhase::Draining | NodePhase::HandedOff);
     let mut waiting: Vec<WaitingPod> =
-        survey.waiting().filter_map(|surveyed| waiting_pod(surveyed, round.now, before)).collect();
+        survey.waiting().filter_map(|surveyed| waiting_pod(surveyed, round.now, before, ended)).collect();
     waiting.sort_by(|a, b| (a.since.0, &a.namespace, &a.pod).cmp(&(b.since.0, &b.namespace, &b.pod)));
     let listed = waiting.len().min(WAITING_OF_NODE).min(*room);
     node.more_waiting = number(waiting.len() - listed);
@@ -221,7 +225,7 @@ fn list_waiting(
     node.waiting = waiting;
 }
 
-fn waiting_pod(surveyed: &Surveyed, now: Timestamp, before: &Before<'_>) -> Option<WaitingPod> {
+fn waiting_pod(surveyed: &Surveyed, now: Timestamp, before: &Before<'_>, ended: bool) -> Option<WaitingPod> {
     let wait = surveyed.judgement.wait.as_ref()?;
     let pod = &surveyed.pod;
     let since =
@@ -232,7 +236,7 @@ fn waiting_pod(surveyed: &Surveyed, now: Timestamp, before: &Before<'_>) -> Opti
         budgets: wait.budgets.iter().map(ToString::to_string).collect(),
         reason: wait.reason.to_string(),
         outlook: wait.outlook,
-        message: words::bounded(words::pod_message(&wait.message, &wait.remedy), MESSAGE),
+        message: words::bounded(words::pod_message(wait, ended), MESSAGE),
         since: Time(since),
     })
 }
@@ -248,96 +252,7 @@ fn phase(run: &Run<'_>) -> PlanPhase {
     }
 }
 
-fn node_counts(run: &Run<'_>) -> NodeCounts {
-    let of = |phase| number(run.memory.count(phase));
-    let new = run.selection.nodes.iter().filter(|node| !run.memory.nodes.contains_key(&node.name)).count();
-    let blocked = run.pending.values().filter(|(reason, _)| *reason == NodeReason::Blocked).count();
-    NodeCounts {
-        total: number(new + run.memory.nodes.len()),
-        pending: number(new),
-        draining: of(NodePhase::Draining),
-        handed_off: of(NodePhase::HandedOff),
-        done: of(NodePhase::Done),
-        failed: of(NodePhase::Failed),
-        skipped: of(NodePhase::Skipped),
-        blocked: number(blocked),
-    }
-}
-
-/// The surveyed pods of nodes that are in progress or blocked.
-fn open_surveys<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Surveyed> {
-    let blocked = |name: &Text| matches!(run.pending.get(name), Some((NodeReason::Blocked, _)));
-    let open =
-        move |name: &Text| run.memory.nodes.get(name).map_or_else(|| blocked(name), Record::in_progress);
-    run.surveys.iter().filter(move |(name, _)| open(name)).flat_map(|(_, survey)| &survey.pods)
-}
-
-fn pod_counts(run: &Run<'_>) -> PodCounts {
-    let going = |surveyed: &&Surveyed| surveyed.pod.terminating();
-    let open: Vec<&Surveyed> =
-        open_surveys(run).filter(|surveyed| surveyed.judgement.wait.is_some()).collect();
-    let evicted = run.memory.nodes.values().fold(0_i32, |sum, record| sum.saturating_add(record.evicted));
-    let terminating = open.iter().filter(|surveyed| going(surveyed)).count();
-    PodCounts { evicted, waiting: number(open.len() - terminating), terminating: number(terminating) }
-}
-
-fn budgets(run: &Run<'_>, round: &Round<'_>) -> Vec<BudgetStatus> {
-    let mut waiting: BTreeMap<BudgetKey, i32> = BTreeMap::new();
-    for surveyed in open_surveys(run).filter(|surveyed| !surveyed.pod.terminating()) {
-        let Some(wait) = &surveyed.judgement.wait else { continue };
-        if matches!(wait.reason, Reason::Unmanaged | Reason::LocalData) {
-            continue;
-        }
-        let names: BTreeSet<&Text> = wait.budgets.iter().collect();
-        for name in names {
-            let key = BudgetKey { namespace: surveyed.pod.namespace.clone(), name: name.clone() };
-            *waiting.entry(key).or_default() += 1;
-        }
-    }
-    let mut budgets = Vec::new();
-    for (key, waiting_pods) in waiting {
-        let Some(budget) = round.cluster.budget(&key) else { continue };
-        let standing = round.explainer.standing(budget);
-        let reported = BudgetNumbers {
-            expected_pods: budget.status.expected_pods,
-            current_healthy: budget.status.current_healthy,
-            desired_healthy: budget.status.desired_healthy,
-            disruptions_allowed: budget.status.disruptions_allowed,
-        };
-        let numbers = numbers(&standing.computed.numbers);
-        budgets.push(BudgetStatus {
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
-            numbers,
-            reported: (reported != numbers).then_some(reported),
-            waiting_pods,
-        });
-    }
-    budgets
-}
-
-fn numbers(numbers: &Numbers) -> BudgetNumbers {
-    BudgetNumbers {
-        expected_pods: numbers.expected_pods,
-        current_healthy: numbers.current_healthy,
-        desired_healthy: numbers.desired_healthy,
-        disruptions_allowed: numbers.disruptions_allowed,
-    }
-}
-
-/// `shop/web +2`.
-fn blocked_on(budgets: &[BudgetStatus]) -> Option<String> {
-    let most = budgets
-        .iter()
-        .reduce(|most, budget| if budget.waiting_pods > most.waiting_pods { budget } else { most })?;
-    let name = format!("{}/{}", most.namespace, most.name);
-    Some(match budgets.len() - 1 {
-        0 => name,
-        more => format!("{name} +{more}"),
-    })
-}
-
 /// A count as the API writes it.
-fn number(count: usize) -> i32 {
+pub fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

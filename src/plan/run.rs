@@ -10,7 +10,7 @@ use super::memory::{Memory, Record};
 use super::ownership::{self, Claim};
 use super::selection::{Selection, select};
 use super::survey::Survey;
-use super::{Action, Decision, Holder, Round, report, words};
+use super::{Action, Decision, Holder, Round, brief, report, words};
 use crate::api::{DrainPlan, NodePhase, NodeReason, PlanPhase, PodPolicy, names};
 use crate::cluster::{Node, Text};
 
@@ -74,6 +74,11 @@ impl<'a> Run<'a> {
         }
         run.settle(round);
         run
+    }
+
+    /// When the plan was created.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.plan.creation_timestamp().map(|time| time.0)
     }
 
     fn deleting(&self) -> bool {
@@ -264,12 +269,11 @@ impl<'a> Run<'a> {
         if let Some(Holder { name: other, .. }) =
             round.holders.get(&node.name).filter(|holder| holder.uid != self.uid)
         {
-            return Some((NodeReason::ClaimedByOther, format!("plan {other} holds node {}", node.name)));
+            return Some((NodeReason::ClaimedByOther, words::held_by(other)));
         }
         let foreign = |key: &str| FOREIGN_TAINTS.iter().find(|foreign| **foreign == key);
         if let Some(taint) = node.taints.iter().find_map(|taint| foreign(&taint.key)) {
-            let message = format!("another tool takes node {} away: it carries the taint {taint}", node.name);
-            return Some((NodeReason::ClaimedByOther, message));
+            return Some((NodeReason::ClaimedByOther, words::taken_away(taint)));
         }
         let survey = Survey::of(node, round.cluster, &round.explainer, &self.policy);
         let blocked = words::blocked(&survey);
@@ -302,7 +306,8 @@ impl<'a> Run<'a> {
         if round.now >= until {
             self.give_up_pending(round);
         } else if self.pending.values().all(|(reason, _)| *reason == NodeReason::Blocked) {
-            self.stalled = Some(Stall::AllBlocked(words::all_blocked(&self.pending, until)));
+            self.stalled =
+                Some(Stall::AllBlocked(words::all_blocked(self.pending.len(), until, &brief::pending(self))));
         }
     }
 

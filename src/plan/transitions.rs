@@ -1,14 +1,16 @@
 //! What is worth an event: one function of the old and the new status.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::run::Stall;
 use super::words;
-use crate::api::{DrainPlanStatus, NodePhase, NodeStatus, Outlook, PlanPhase, Reason, condition};
+use crate::api::{
+    DrainPlanStatus, NodePhase, NodeReason, NodeStatus, Outlook, PlanPhase, Reason, WaitingPod, condition,
+};
 
-/// Pods named by one decision's events.
-const PODS: usize = 10;
+/// Events about waiting pods in one decision.
+const WAITS: usize = 10;
 
 /// An event to publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +67,8 @@ pub fn notices(plan: &str, old: Option<&DrainPlanStatus>, new: &DrainPlanStatus)
     for node in nodes {
         notices.extend(node_notices(plan, before.get(node.name.as_str()).copied(), node));
     }
-    notices.extend(pod_notices(old, new));
+    notices.extend(claim_notices(&before, new));
+    notices.extend(pod_notices(&before, new));
     notices.extend(ends);
     notices
 }
@@ -100,19 +103,19 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
 }
 
 fn node_notices(plan: &str, old: Option<&NodeStatus>, new: &NodeStatus) -> Vec<Notice> {
-    let reason = |node: &NodeStatus| node.reason.clone().unwrap_or_default();
     let same = old.is_some_and(|old| {
-        old.phase == new.phase && (new.phase != NodePhase::Pending || reason(old) == reason(new))
+        old.phase == new.phase && (new.phase != NodePhase::Pending || still_blocked(old, new))
     });
-    if same {
+    if same || is_claimed(new) {
         return Vec::new();
     }
+    let reason = new.reason.clone().unwrap_or_default();
     let message = new.message.clone().unwrap_or_default();
     let name = &new.name;
     let (severity, word, action, note) = match new.phase {
         NodePhase::Draining => {
             let deadline = new.deadline.as_ref().map(|at| words::instant(at.0)).unwrap_or_default();
-            let note = format!("node {name} is drained by plan {plan} until {deadline}");
+            let note = format!("node {name} is drained by plan {plan} until {deadline}; {message}");
             (Severity::Normal, "NodeDraining", "Cordon", note)
         }
         NodePhase::HandedOff => {
@@ -126,11 +129,9 @@ fn node_notices(plan: &str, old: Option<&NodeStatus>, new: &NodeStatus) -> Vec<N
             (Severity::Normal, "NodeDrained", "Drain", note)
         }
         NodePhase::Failed => {
-            (Severity::Warning, "NodeFailed", "Drain", format!("node {name} {}: {message}", reason(new)))
+            (Severity::Warning, "NodeFailed", "Drain", format!("node {name} {reason}: {message}"))
         }
-        NodePhase::Skipped => {
-            (Severity::Warning, "NodeSkipped", "Skip", format!("{}: {message}", reason(new)))
-        }
+        NodePhase::Skipped => (Severity::Warning, "NodeSkipped", "Skip", format!("{reason}: {message}")),
         NodePhase::Pending => (Severity::Warning, "NodeBlocked", "Wait", format!("node {name}: {message}")),
     };
     let on = |subject| Notice { subject, severity, reason: word, action, note: note.clone() };
@@ -138,28 +139,62 @@ fn node_notices(plan: &str, old: Option<&NodeStatus>, new: &NodeStatus) -> Vec<N
     if new.uid.is_empty() { vec![on(Subject::Plan)] } else { vec![on(Subject::Plan), on(node)] }
 }
 
-/// Pods that begin to wait for more than time.
-fn pod_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
-    let held = |status: &DrainPlanStatus| -> BTreeSet<(String, String, String)> {
-        let waiting = status.nodes.iter().flat_map(|node| &node.waiting);
-        let held = waiting.filter(|pod| pod.outlook != Outlook::WillClear);
-        held.map(|pod| (pod.namespace.clone(), pod.pod.clone(), pod.reason.clone())).collect()
+/// A pending node is held by nothing that has not been told.
+fn still_blocked(old: &NodeStatus, new: &NodeStatus) -> bool {
+    let never = |node: &NodeStatus, reason: &str| {
+        node.waiting.iter().any(|pod| pod.outlook == Outlook::NeverClears && pod.reason == reason)
     };
-    let before = held(old);
+    old.reason == new.reason
+        && new.waiting.iter().all(|pod| !never(new, &pod.reason) || never(old, &pod.reason))
+}
+
+fn is_claimed(node: &NodeStatus) -> bool {
+    node.phase == NodePhase::Pending && node.reason.as_deref() == Some(NodeReason::ClaimedByOther.as_str())
+}
+
+/// Nodes that now wait for whoever holds them: one event for each holder.
+fn claim_notices(before: &BTreeMap<&str, &NodeStatus>, new: &DrainPlanStatus) -> Vec<Notice> {
+    let told = |node: &NodeStatus| before.get(node.name.as_str()).is_some_and(|old| is_claimed(old));
+    let mut held: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for node in new.nodes.iter().filter(|node| is_claimed(node) && !told(node)) {
+        held.entry(node.message.as_deref().unwrap_or_default()).or_default().push(node.name.clone());
+    }
+    let notice = |(message, nodes): (&str, Vec<String>)| Notice {
+        subject: Subject::Plan,
+        severity: Severity::Normal,
+        reason: NodeReason::ClaimedByOther.as_str(),
+        action: "Wait",
+        note: format!("{}: {}: {message}", words::count(nodes.len(), "node"), words::list(&nodes)),
+    };
+    held.into_iter().map(notice).collect()
+}
+
+/// Pods of nodes in progress that begin to wait for more than time: one event for each node and reason. What holds a
+/// node that is not touched, or has failed, is told with the node.
+fn pod_notices(before: &BTreeMap<&str, &NodeStatus>, new: &DrainPlanStatus) -> Vec<Notice> {
     let mut notices = Vec::new();
-    for node in &new.nodes {
-        for pod in node.waiting.iter().filter(|pod| pod.outlook != Outlook::WillClear) {
-            let key = (pod.namespace.clone(), pod.pod.clone(), pod.reason.clone());
-            if before.contains(&key) || notices.len() == PODS {
-                continue;
-            }
-            let Some(reason) = Reason::parse(&pod.reason) else { continue };
-            let note = format!("node {}: pod {}/{}: {}", node.name, pod.namespace, pod.pod, pod.message);
+    for node in new.nodes.iter().filter(|node| node.phase == NodePhase::Draining) {
+        let old = before.get(node.name.as_str()).filter(|old| old.phase == NodePhase::Draining);
+        let told = old.map(|old| held(old)).unwrap_or_default();
+        for (reason, pods) in held(node) {
+            let Some(known) = Reason::parse(reason).filter(|_| !told.contains_key(reason)) else { continue };
+            let name = |pod: &WaitingPod| format!("{}/{}", pod.namespace, pod.pod);
+            let note = format!("node {}: {}", node.name, words::of_pods(&pods, name));
             let (subject, severity) = (Subject::Plan, Severity::Warning);
-            notices.push(Notice { subject, severity, reason: reason.as_str(), action: "Wait", note });
+            notices.push(Notice { subject, severity, reason: known.as_str(), action: "Wait", note });
         }
     }
+    notices.truncate(WAITS);
     notices
+}
+
+/// The listed pods of a node that wait for more than time, by reason.
+fn held(node: &NodeStatus) -> BTreeMap<&str, Vec<&WaitingPod>> {
+    let mut held: BTreeMap<&str, Vec<&WaitingPod>> = BTreeMap::new();
+    for pod in node.waiting.iter().filter(|pod| pod.outlook != Outlook::WillClear) {
+        held.entry(pod.reason.as_str()).or_default().push(pod);
+    }
+    held
 }
 
 fn usize_of(number: i32) -> usize {

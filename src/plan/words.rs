@@ -1,12 +1,10 @@
 //! The sentences about nodes and plans. Those about pods come from room `explain`.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use super::survey::{Survey, Surveyed};
-use crate::api::{NodeReason, Nodes};
-use crate::cluster::Text;
+use crate::api::{Nodes, Outlook, WaitingPod};
+use crate::explain::Wait;
 
 /// How many pods or nodes a sentence names.
 const NAMED: usize = 3;
@@ -57,38 +55,81 @@ pub fn blocked(survey: &Survey) -> Option<String> {
         0 => String::new(),
         more => format!(" (and {} that can never go either)", count(more, "more pod")),
     };
-    Some(format!("not touched: {}{more}", sentence(first)))
+    Some(format!("not touched: {}{more}", sentence(first, false)))
 }
 
 /// Why a node has failed at its deadline.
 pub fn timed_out(survey: &Survey) -> String {
     let left = survey.pods.len();
-    let waiting = survey.waiting().next().map(sentence);
+    let waiting = survey.waiting().next().map(|surveyed| sentence(surveyed, true));
     let what = waiting.unwrap_or_else(|| "their end was not seen in time".to_owned());
     format!("{} left at the deadline: {what}", count(left, "pod"))
 }
 
 /// Why a plan stands still when nothing is left but blocked nodes.
-pub fn all_blocked(pending: &BTreeMap<Text, (NodeReason, String)>, until: Timestamp) -> String {
-    let first =
-        pending.iter().next().map(|(node, (_, message))| format!("{node}: {message}")).unwrap_or_default();
-    let fail =
-        if pending.len() == 1 { "1 node fails".to_owned() } else { format!("{} nodes fail", pending.len()) };
-    format!("no node can be started; {fail} at {} unless somebody changes that; {first}", instant(until))
+pub fn all_blocked(nodes: usize, until: Timestamp, which: &str) -> String {
+    let fail = if nodes == 1 { "1 node fails".to_owned() } else { format!("{nodes} nodes fail") };
+    format!("no node can be started; {fail} at {} unless somebody changes that; {which}", instant(until))
+}
+
+/// Why a node of another plan is not started.
+pub fn held_by(plan: &str) -> String {
+    format!("held by plan {plan}")
+}
+
+/// Why a node that another tool is about to take away is not started.
+pub fn taken_away(taint: &str) -> String {
+    format!("another tool takes it away: it carries the taint {taint}")
+}
+
+/// Another plan was here before.
+pub fn drained_again(plan: &str, at: Option<Timestamp>) -> String {
+    match at {
+        Some(at) => format!("plan {plan} drained it at {}, so it is drained again", instant(at)),
+        None => format!("plan {plan} has left it cordoned, so it is drained again"),
+    }
+}
+
+/// What still is on a node that is being drained.
+pub fn left(pods: usize, waiting: i32, first: Option<&WaitingPod>) -> String {
+    let left = format!("{} left", count(pods, "pod"));
+    match first {
+        Some(first) => format!(
+            "{left}, {waiting} cannot go now; first {}/{} ({})",
+            first.namespace, first.pod, first.reason
+        ),
+        None => left,
+    }
 }
 
 /// A waiting pod and what holds it.
-pub fn sentence(surveyed: &Surveyed) -> String {
+fn sentence(surveyed: &Surveyed, ended: bool) -> String {
     let name = format!("{}/{}", surveyed.pod.namespace, surveyed.pod.name);
     match &surveyed.judgement.wait {
-        Some(wait) => format!("pod {name} ({}): {}", wait.reason, pod_message(&wait.message, &wait.remedy)),
+        Some(wait) => format!("pod {name} ({}): {}", wait.reason, pod_message(wait, ended)),
         None => format!("pod {name}"),
     }
 }
 
-/// A pod's message with its remedy, as two sentences.
-pub fn pod_message(message: &str, remedy: &str) -> String {
-    let message = message.trim_end_matches('.');
+/// Several pods in few words, and one of them in full: the sentence about it may speak of "this pod".
+pub fn of_pods(pods: &[&WaitingPod], name: impl Fn(&WaitingPod) -> String) -> String {
+    let Some(first) = pods.first() else { return String::new() };
+    let named: Vec<String> = pods.iter().map(|pod| name(pod)).collect();
+    let names = format!("{}: {}", count(named.len(), "pod"), list(&named));
+    match pods.len() {
+        1 => format!("{names}: {}", first.message),
+        _ => format!("{names}; {}/{}: {}", first.namespace, first.pod, first.message),
+    }
+}
+
+/// A pod's message with its remedy, as two sentences. Once the node has ended there is nothing left to wait for.
+pub fn pod_message(wait: &Wait, ended: bool) -> String {
+    let remedy = if ended && wait.outlook == Outlook::WillClear {
+        "more time would have done it: write longer timeouts in the next plan"
+    } else {
+        wait.remedy.as_str()
+    };
+    let message = wait.message.trim_end_matches('.');
     let mut letters = remedy.chars();
     match letters.next() {
         Some(first) => format!("{message}. {}{}", first.to_uppercase(), letters.as_str()),

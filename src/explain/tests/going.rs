@@ -15,7 +15,7 @@ fn a_terminating_pod_is_waited_for() {
         "web-0",
         Reason::Terminating,
         Outlook::WillClear,
-        "Terminating: to be gone by 2026-12-01T10:00:20Z (its grace period of 30 s included).",
+        "Deleted, and to be gone by 2026-12-01T10:00:20Z (its grace period of 30 s included).",
         "nothing to change: wait for its containers to end",
     );
 }
@@ -35,7 +35,7 @@ fn an_overdue_pod_is_the_kubelets_business() {
         "web-0",
         Reason::TerminatingOverdue,
         Outlook::MayClear,
-        "Terminating, and overdue since 2026-12-01T09:50:30Z: its grace period of 30 s \
+        "Deleted, and overdue since 2026-12-01T09:50:30Z: its grace period of 30 s \
          ended at 2026-12-01T09:50:00Z, and the kubelet of node-a has not confirmed that \
          its containers have ended.",
         "look at the kubelet and the container runtime of node-a: what keeps web-0 alive?",

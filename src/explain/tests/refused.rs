@@ -106,7 +106,7 @@ fn anything_else_is_quoted() {
         Reason::ServerError,
         Outlook::MayClear,
         "The server refused the eviction (500 InternalError): “etcdserver: leader changed”.",
-        "look at the API server's log for that error; the eviction is tried again",
+        "look at the API server's log for that error",
     );
     for (code, words) in [
         (

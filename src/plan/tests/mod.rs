@@ -5,6 +5,7 @@
 mod endings;
 mod ownership;
 mod pace;
+mod said;
 mod status;
 
 use std::collections::BTreeMap;

@@ -89,7 +89,7 @@ fn a_node_of_another_plan_waits_for_it() {
     world = world.plan("q", &over(&["a"], &json!({})));
     world.step();
     assert_eq!(world.status("q").node_counts.as_ref().unwrap().pending, 1);
-    assert_eq!(world.status("q").conditions[0].message, "0 of 1 node done; a: plan p holds node a");
+    assert_eq!(world.status("q").conditions[0].message, "0 of 1 node done; a: held by plan p");
     world.run(None);
     assert_eq!((world.phase("p"), world.phase("q")), (PlanPhase::Completed, PlanPhase::Completed));
     assert_eq!(world.evicted, ["web-0"]);

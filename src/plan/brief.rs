@@ -1,0 +1,81 @@
+//! Many nodes on one readable line. The whole of it stands under each node.
+
+use super::run::Run;
+use super::words;
+use crate::api::{DrainPlanStatus, NodePhase, NodeReason, NodeStatus, WaitingPod};
+
+/// Reasons that a line tells; each with as many nodes as [`words::list`] names.
+const GROUPS: usize = 3;
+/// The longest text about one group, in bytes.
+const TEXT: usize = 160;
+
+/// Why nodes are not started. Those that have not had their turn are left out.
+pub fn pending(run: &Run<'_>) -> String {
+    let waits = run.pending.iter().filter(|(_, (reason, _))| *reason != NodeReason::AwaitingSlot);
+    let told = waits.map(|(name, (reason, message))| {
+        let survey = run.surveys.get(name).filter(|_| *reason == NodeReason::Blocked);
+        let held = survey.and_then(|survey| survey.never_clear().next());
+        let why = held.and_then(|held| {
+            let wait = held.judgement.wait.as_ref()?;
+            let budgets: Vec<&str> = wait.budgets.iter().map(AsRef::as_ref).collect();
+            Some(format!("{reason} ({})", cause(wait.reason.as_str(), &held.pod.namespace, &budgets)))
+        });
+        (name.to_string(), why.unwrap_or_else(|| message.clone()))
+    });
+    grouped(told, 0)
+}
+
+/// Which nodes are being drained, and how far that is.
+pub fn draining(status: &DrainPlanStatus) -> String {
+    let draining = status.nodes.iter().filter(|node| node.phase == NodePhase::Draining);
+    let said = |node: &NodeStatus| node.message.clone().unwrap_or_else(|| "being drained".to_owned());
+    grouped(draining.map(|node| (node.name.clone(), said(node))), 0)
+}
+
+/// Which nodes have failed, and why.
+pub fn failed(status: &DrainPlanStatus) -> String {
+    let failed = status.nodes.iter().filter(|node| node.phase == NodePhase::Failed);
+    grouped(failed.map(|node| (node.name.clone(), why_failed(node))), status.more_failed.len())
+}
+
+fn why_failed(node: &NodeStatus) -> String {
+    let reason = node.reason.as_deref().unwrap_or("Failed");
+    let worst = node.waiting.iter().rev().max_by_key(|pod| pod.outlook);
+    match (worst, &node.message) {
+        (Some(pod), _) => format!("{reason} ({})", of_pod(pod)),
+        (None, Some(message)) => format!("{reason}, {message}"),
+        (None, None) => reason.to_owned(),
+    }
+}
+
+fn of_pod(pod: &WaitingPod) -> String {
+    let budgets: Vec<&str> = pod.budgets.iter().map(String::as_str).collect();
+    cause(&pod.reason, &pod.namespace, &budgets)
+}
+
+/// `BudgetNeverAllows of shop/web`.
+fn cause(reason: &str, namespace: &str, budgets: &[&str]) -> String {
+    let budgets: Vec<String> = budgets.iter().map(|name| format!("{namespace}/{name}")).collect();
+    if budgets.is_empty() { reason.to_owned() } else { format!("{reason} of {}", budgets.join(" and ")) }
+}
+
+/// `a, b, c and 4 more: this; d: that; and 2 more nodes`.
+fn grouped(nodes: impl Iterator<Item = (String, String)>, not_listed: usize) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, why) in nodes {
+        match groups.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((why, vec![name])),
+        }
+    }
+    let rest: usize = groups.iter().skip(GROUPS).map(|(_, names)| names.len()).sum();
+    let mut parts: Vec<String> = groups
+        .into_iter()
+        .take(GROUPS)
+        .map(|(why, names)| format!("{}: {}", words::list(&names), words::bounded(why, TEXT)))
+        .collect();
+    if rest + not_listed > 0 {
+        parts.push(format!("and {}", words::count(rest + not_listed, "more node")));
+    }
+    parts.join("; ")
+}
