@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to answer a request for its health.
 const ANSWERS: Duration = Duration::from_secs(2);
 
+/// The name that it signs the lease with.
+pub const NAME: &str = "e2e";
+
 /// The controller; it is killed when this is dropped.
 pub struct Controller {
     program: PathBuf,
@@ -30,18 +33,22 @@ pub struct Controller {
 impl Controller {
     /// Describes a controller that talks to the server through `kubeconfig`, and holds the lease in `namespace`.
     pub fn new(program: PathBuf, kubeconfig: &Path, namespace: &str, log: PathBuf) -> Result<Self> {
-        // A port that was free a moment ago; the controller says so when it no longer is.
-        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let arguments = [
             ("--kubeconfig", kubeconfig.display().to_string()),
-            ("--listen", address.to_string()),
             ("--lease-namespace", namespace.to_owned()),
             ("--lease-name", "drainplan-controller".to_owned()),
-            // The same after a restart: it then knows its own lease again and need not wait for its end.
-            ("--identity", "e2e".to_owned()),
+            // As in a pod: started again only after its end, so that it need not wait until its lease is over.
+            ("--pod-name", NAME.to_owned()),
         ];
         let arguments = arguments.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect();
-        Ok(Self { program, arguments, address, log, child: Mutex::new(None) })
+        Ok(Self { program, arguments, address: free()?, log, child: Mutex::new(None) })
+    }
+
+    /// Another process, told the same; with an address and a log of its own.
+    pub fn another(&self) -> Result<Self> {
+        let (program, arguments) = (self.program.clone(), self.arguments.clone());
+        let log = self.log.with_extension("another.log");
+        Ok(Self { program, arguments, address: free()?, log, child: Mutex::new(None) })
     }
 
     /// Starts it and waits until it says that it is ready.
@@ -54,7 +61,8 @@ impl Controller {
     pub fn spawn(&self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command.args(&self.arguments).args(["--listen", &self.address.to_string()]);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("cannot start {}", self.program.display()))?;
         if self.held().replace(child).is_some() {
             bail!("the controller was started twice");
@@ -87,6 +95,18 @@ impl Controller {
         child.kill()?;
         child.wait()?;
         Ok(())
+    }
+
+    /// Awaits its end; how it ended.
+    pub async fn ends(&self, within: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + within;
+        loop {
+            match self.ended()? {
+                Some(status) => return Ok(status),
+                None if Instant::now() < deadline => tokio::time::sleep(ASK_EVERY).await,
+                None => bail!("the controller still runs after {} s", within.as_secs()),
+            }
+        }
     }
 
     /// Whether it runs.
@@ -126,6 +146,11 @@ impl Controller {
         })
         .await?
     }
+}
+
+/// A port that was free a moment ago; the controller says so when it no longer is.
+fn free() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
 
 impl Drop for Controller {

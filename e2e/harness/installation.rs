@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -46,6 +47,24 @@ impl Installation {
         let controller = Controller::new(program, &kubeconfig, NAMESPACE, log)?;
         controller.start().await?;
         Ok(Self { controller, testbed })
+    }
+
+    /// The lease that decides which controller acts.
+    pub async fn lease(&self) -> Result<LeaseSpec> {
+        let lease = self.leases().get(NAME).await.context("no lease of the controller")?;
+        lease.spec.context("an empty lease")
+    }
+
+    /// SIGKILL of the controller. Its lease is ended by hand, as whoever has seen the holder's end may do.
+    pub async fn kill_controller(&self) -> Result<()> {
+        self.controller.kill()?;
+        let ended = Patch::Merge(json!({"spec": {"holderIdentity": null}}));
+        self.leases().patch(NAME, &PatchParams::default(), &ended).await.context("ending the lease")?;
+        Ok(())
+    }
+
+    fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.client(), NAMESPACE)
     }
 
     /// A client with all rights.

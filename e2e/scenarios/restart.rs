@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drainplan::api::{NodePhase, PlanPhase};
+use k8s_openapi::api::coordination::v1::LeaseSpec;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{PATIENCE, alone, over};
+use super::{PATIENCE, alone, over, shared};
 use crate::harness::{Bed, PlanRun, Sight, Template, uid};
 use crate::runner::Case;
 
 pub fn cases() -> Vec<Case> {
-    vec![alone!(5, controller_killed), alone!(16, controller_killed_again_and_again)]
+    vec![
+        alone!(5, controller_killed),
+        alone!(16, controller_killed_again_and_again),
+        shared!(24, two_of_one_name),
+    ]
 }
 
 /// The deadlines and starts that the plan ever had, by node; each must have been written once.
@@ -105,7 +110,7 @@ async fn controller_killed_again_and_again(bed: Bed) -> Result<()> {
     for kill in 1..=KILLS {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         sleep(Duration::from_millis((random >> 33) % LONGEST_LIFE)).await;
-        bed.installation.controller.kill()?;
+        bed.installation.kill_controller().await?;
         let ended = plan.statuses().last().is_some_and(|status| status.finished_at.is_some());
         ensure!(!ended, "the plan had ended before the {kill}th of {KILLS} kills; {}", again());
         bed.installation.controller.spawn()?;
@@ -124,5 +129,26 @@ async fn controller_killed_again_and_again(bed: Bed) -> Result<()> {
     for node in &nodes {
         bed.node_rests(node, false, &[]).await.with_context(again)?;
     }
+    Ok(())
+}
+
+/// Two processes with one name are not both the one that acts, and the second says what is wrong.
+async fn two_of_one_name(bed: Bed) -> Result<()> {
+    let first = &bed.installation.controller;
+    let before = bed.installation.lease().await?;
+    let second = first.another()?;
+    second.spawn()?;
+    let ended = second.ends(Duration::from_secs(30)).await?;
+    ensure!(ended.code() == Some(1), "the second ended with {ended}");
+    let told = second.log_tail(1);
+    for part in ["another process uses the identity e2e", "give each replica its own --identity"] {
+        ensure!(told.contains(part), "\"{part}\" is missing in its last words: {told}");
+    }
+    let after = bed.installation.lease().await?;
+    let who = |lease: &LeaseSpec| (lease.holder_identity.clone(), lease.lease_transitions);
+    ensure!(who(&before) == who(&after), "the lease was {:?} and is {:?}", who(&before), who(&after));
+    ensure!(after.renew_time > before.renew_time, "the first has not renewed its lease meanwhile");
+    let metrics = first.get("/metrics").await?;
+    ensure!(metrics.contains("\ndrainplan_leader 1\n"), "the first does not act any more: {metrics}");
     Ok(())
 }

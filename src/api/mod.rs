@@ -4,6 +4,7 @@ mod duration;
 mod reasons;
 mod spec;
 mod status;
+pub mod syntax;
 
 pub use duration::PlanDuration;
 pub use reasons::{Finding, NodeReason, Outlook, Reason};

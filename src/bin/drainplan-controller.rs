@@ -3,11 +3,15 @@
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, ValueEnum};
+use drainplan::api::syntax;
 use drainplan::engine;
+use drainplan::engine::failure::sentence;
+use drainplan::engine::lease::Identity;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tracing_subscriber::EnvFilter;
 
@@ -25,15 +29,20 @@ struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
     /// The namespace of the lease that decides which replica acts.
-    #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", default_value = "drainplan-system")]
+    #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", default_value = "drainplan-system", value_parser = namespace)]
     lease_namespace: String,
     /// The name of that lease.
-    #[arg(long, value_name = "NAME", default_value = "drainplan-controller")]
+    #[arg(long, value_name = "NAME", default_value = "drainplan-controller", value_parser = object_name)]
     lease_name: String,
-    /// How this replica signs the lease. Without it: the host's name and a random part.
-    /// No two that run at the same time may have the same: each would take the other's lease for its own.
-    #[arg(long, value_name = "NAME", env = "POD_NAME", value_parser = NonEmptyStringValueParser::new())]
+    /// The name that this replica signs the lease with, next to a random part. Without it: the pod's or the host's.
+    /// Give each replica its own: one that sees the lease renewed by another process of its name ends with an error.
+    /// After a crash it waits until its predecessor's lease is over, 15 s.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     identity: Option<String>,
+    /// The pod that this runs in; it signs the lease with it. As a container is started again only after its end,
+    /// a restarted one takes the lease of its predecessor after 4 s.
+    #[arg(long, value_name = "NAME", env = "POD_NAME", value_parser = object_name)]
+    pod_name: Option<String>,
     /// How log lines look.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -49,19 +58,46 @@ enum LogFormat {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    // By hand, because the error that `main` returns is printed with a backtrace when one is asked for.
+    match run(Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("drainplan-controller: {}", sentence(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
     start_log(&arguments)?;
     let kube = kube_config(&arguments).await?;
-    let identity = arguments.identity.unwrap_or_else(|| engine::lease::identity(&host_name()));
     let options = engine::Options {
         kube,
         listen: arguments.listen,
+        identity: identity(&arguments),
         lease_namespace: arguments.lease_namespace,
         lease_name: arguments.lease_name,
-        identity,
     };
     engine::run(options).await
+}
+
+fn identity(arguments: &Arguments) -> Identity {
+    match (&arguments.identity, &arguments.pod_name) {
+        (Some(name), _) => Identity::named(name),
+        (None, Some(pod)) => Identity::of_pod(pod),
+        (None, None) => Identity::of_host(&host_name()),
+    }
+}
+
+fn namespace(name: &str) -> Result<String, &'static str> {
+    const RULE: &str = "a namespace's name has up to 63 small letters, digits and dashes, no dash first or last, such as drainplan-system";
+    syntax::is_dns_label(name).then(|| name.to_owned()).ok_or(RULE)
+}
+
+fn object_name(name: &str) -> Result<String, &'static str> {
+    const RULE: &str = "an object's name has up to 253 small letters, digits, dashes and dots, a letter or digit first and last, such as drainplan-controller";
+    syntax::is_subdomain(name).then(|| name.to_owned()).ok_or(RULE)
 }
 
 async fn kube_config(arguments: &Arguments) -> anyhow::Result<kube::Config> {

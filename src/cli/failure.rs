@@ -1,38 +1,6 @@
 //! What is said when something fails: what happened, to which object, and what to do.
 
-use std::error::Error;
-
-use kube::config::InferConfigError;
-
-/// An error and its causes in one sentence; what a cause repeats is said once.
-pub(super) fn sentence(error: &anyhow::Error) -> String {
-    let mut sentence = String::new();
-    for cause in error.chain() {
-        let (said, last) = said(cause);
-        if sentence.is_empty() {
-            sentence = said;
-        } else if !sentence.contains(&said) {
-            sentence = format!("{sentence}: {said}");
-        }
-        if last {
-            break;
-        }
-    }
-    sentence
-}
-
-/// What an error says by itself, and whether its causes would add nothing.
-fn said(error: &(dyn Error + 'static)) -> (String, bool) {
-    match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) => (format!("{} ({})", status.message, status.code), true),
-        Some(kube::Error::Service(cause)) => (cause.to_string(), false),
-        _ => match error.downcast_ref::<InferConfigError>() {
-            // Outside of a cluster nobody expects the service account of a pod.
-            Some(infer) => (infer.source().map(ToString::to_string).unwrap_or_default(), false),
-            None => (error.to_string(), false),
-        },
-    }
-}
+pub(super) use crate::engine::failure::sentence;
 
 /// Why objects could not be listed.
 pub(super) fn listing(plural: &str, server: &str, error: kube::Error) -> anyhow::Error {
@@ -61,7 +29,6 @@ pub(super) fn is_forbidden(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use anyhow::Context as _;
     use kube::core::Status;
 
     use super::*;
@@ -81,13 +48,5 @@ mod tests {
             "may not list pods; name a namespace that may be read with -n, or have the right granted: \
              pods is forbidden: User \"nobody\" cannot list resource \"pods\" (403)"
         );
-    }
-
-    #[test]
-    fn a_cause_that_is_quoted_already_is_not_repeated() {
-        let missing =
-            std::fs::read_to_string("/nonexistent").context("cannot read /nonexistent").unwrap_err();
-        let error = missing.context("cannot read /nonexistent: No such file or directory (os error 2)");
-        assert_eq!(sentence(&error), "cannot read /nonexistent: No such file or directory (os error 2)");
     }
 }

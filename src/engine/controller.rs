@@ -19,7 +19,7 @@ use super::report;
 use super::serve::Health;
 use super::watch::Observation;
 use crate::cluster::{ObjectKind, Scale};
-use crate::plan::{Agenda, Answer, Errand, Failure, Moment, Outcome, Settings};
+use crate::plan::{Agenda, Answer, Errand, Failure, Moment, Outcome, PlanStore, Settings};
 
 /// How long outcomes are awaited when the process ends.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -38,6 +38,14 @@ pub struct Parts {
     pub settings: Settings,
 }
 
+/// How the loop ended.
+pub struct Ended {
+    /// Whether every request that it sent was answered; one that was not may still be carried out.
+    pub answered: bool,
+    /// An error when an errand ended without an outcome: what it was about would count as under way for ever.
+    pub because: anyhow::Result<()>,
+}
+
 /// The loop and what it owns.
 pub struct Controller {
     parts: Parts,
@@ -53,36 +61,38 @@ impl Controller {
         Self { parts, agenda, running: JoinSet::new(), started: Instant::now() }
     }
 
-    /// Runs until `stop`, then lets what is under way come to its end; false when something was still unanswered.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> bool {
+    /// Runs until `stop`, then lets what is under way come to its end.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Ended {
         let mut stop = std::pin::pin!(stop);
-        loop {
+        // Whoever brings observations or the lease is gone; whoever looks after it ends this loop too, and says why.
+        let mut bereft = false;
+        let because = loop {
             let decide_at = self.started + self.agenda.decide_at();
             tokio::select! {
-                () = &mut stop => break,
-                observation = self.parts.observations.recv() => match observation {
+                () = &mut stop => break Ok(()),
+                observation = self.parts.observations.recv(), if !bereft => match observation {
                     Some(observation) => self.observe(observation),
-                    None => break,
+                    None => bereft = true,
                 },
                 Some(outcome) = self.running.join_next() => match outcome {
                     Ok(outcome) => self.conclude(outcome),
-                    Err(error) => tracing::error!(%error, "an errand ended abnormally"),
+                    Err(error) => break Err(anyhow::anyhow!("an errand ended abnormally: {error}")),
                 },
-                changed = self.parts.leadership.changed() => match changed {
+                changed = self.parts.leadership.changed(), if !bereft => match changed {
                     Ok(()) => self.agenda.decide_soon(self.now()),
-                    Err(_) => break,
+                    Err(_) => bereft = true,
                 },
                 () = tokio::time::sleep_until(decide_at) => self.turn(),
             }
             self.begin();
             self.parts.health.turned();
-        }
+        };
         let farewell = async { while self.running.join_next().await.is_some() {} };
         let answered = tokio::time::timeout(FAREWELL, farewell).await.is_ok();
         if !answered {
             tracing::warn!("some requests were still unanswered when the controller ended");
         }
-        answered
+        Ended { answered: answered && because.is_ok(), because }
     }
 
     fn now(&self) -> Moment {
@@ -129,7 +139,7 @@ impl Controller {
 
     /// Takes in what came of an errand.
     fn conclude(&mut self, outcome: Outcome) {
-        log(&outcome);
+        log(&outcome, self.agenda.plans());
         let now = self.now();
         if let Some((plan, notices)) = self.agenda.conclude(outcome, now) {
             report::publish(&self.parts.publisher, &plan, notices);
@@ -138,13 +148,14 @@ impl Controller {
 }
 
 /// Says what has failed.
-fn log(outcome: &Outcome) {
+fn log(outcome: &Outcome, plans: &PlanStore) {
+    let plan = |uid: &'_ str| plans.name_of(uid).unwrap_or("that is gone").to_owned();
     match outcome {
         Outcome::Status { uid, result: Err(failure), .. } => {
-            log_failure("writing the status of the plan", uid, failure);
+            log_failure("writing the status of the plan", &plan(uid), failure);
         }
         Outcome::Finalizer { uid, result: Err(failure) } => {
-            log_failure("changing the finalizers of the plan", uid, failure);
+            log_failure("changing the finalizers of the plan", &plan(uid), failure);
         }
         Outcome::Node { name, result: Err(failure) } => log_failure("patching the node", name, failure),
         Outcome::Listed { node, pods: Err(failure), .. } => {
@@ -171,5 +182,59 @@ fn log_failure(what: &str, of: &str, failure: &Failure) {
         tracing::debug!(of, message = failure.message, "{what}: it has changed meanwhile; deciding again");
     } else {
         tracing::warn!(of, message = failure.message, "{what} failed; it is tried again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::{Change, Raw};
+    use crate::engine::fake::{FakeApi, Mode};
+
+    /// A controller that leads and has listed one node and one plan; what it asks the server for panics.
+    #[tokio::test]
+    async fn an_errand_that_ends_without_an_outcome_ends_the_loop() {
+        let (client, line) = FakeApi::default().client();
+        line.set(Mode::Panicking);
+        let metrics = Metrics::new();
+        let (_lead, leadership) = watch::channel(Leadership::for_a_minute("a"));
+        let (observe, observations) = mpsc::channel(100);
+        let (publisher, _worker) = Publisher::new(client.clone(), "a", metrics.clone());
+        let controller = Controller::new(Parts {
+            hands: Hands::new(client, leadership.clone(), metrics.clone()),
+            observations,
+            leadership,
+            publisher,
+            metrics,
+            health: Health::new(Duration::from_mins(1), []),
+            settings: Settings::default(),
+        });
+        let plan = serde_json::from_value(json!({
+            "apiVersion": "drainplan.dev/v1alpha1", "kind": "DrainPlan",
+            "metadata": {"name": "p", "uid": "uid-p", "generation": 1, "resourceVersion": "7",
+                "creationTimestamp": "2026-01-15T07:00:00Z"},
+            "spec": {"nodes": {"names": ["a"]}, "handOff": {"then": "Uncordon"}},
+        }));
+        let node = json!({"metadata": {"name": "a", "uid": "uid-a", "resourceVersion": "5",
+            "creationTimestamp": "2026-01-15T07:00:00Z"}});
+        let node = Change::Listed(Raw::decode(ObjectKind::Node, &node.to_string()));
+        for change in std::iter::once(node).chain(ObjectKind::ALL.map(Change::Complete)) {
+            observe
+                .send(Observation::Object { kind: ObjectKind::Node, change: Box::new(change) })
+                .await
+                .map_err(|_| "closed")
+                .unwrap();
+        }
+        for event in [Event::Init, Event::InitApply(plan.unwrap()), Event::InitDone] {
+            observe.send(Observation::Plan(Box::new(event))).await.map_err(|_| "closed").unwrap();
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(30), controller.run(std::future::pending()));
+        let ended = ended.await.expect("the loop goes on");
+        assert!(!ended.answered, "what the errand has sent may still be carried out");
+        let error = ended.because.unwrap_err().to_string();
+        assert!(error.starts_with("an errand ended abnormally: ") && error.contains("panicked"), "{error}");
     }
 }

@@ -20,6 +20,8 @@ pub enum Mode {
     Silent,
     /// Requests are carried out and never answered.
     Deaf,
+    /// Whoever asks panics, as with a bug in what carries out the request.
+    Panicking,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl FakeApi {
                 let body = body.collect_bytes().await?;
                 let answer = match mode {
                     Mode::Silent => None,
+                    Mode::Panicking => panic!("a bug"),
                     Mode::Refusing(code) => Some(status(code, "out of order")),
                     Mode::Serving | Mode::Deaf => {
                         let body = serde_json::from_slice(&body).unwrap_or_default();

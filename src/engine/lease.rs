@@ -8,10 +8,13 @@
 //! Every write is a replace with the resourceVersion that was read, so two replicas never both succeed. The client
 //! must not retry by itself: a renewal that is sent late says nothing about when it was asked for.
 //!
+//! A name is not enough to know one's own lease by: a process signs with its name and a token of its own
+//! ([`Identity`]), so two that were given the same name are two replicas like any others. A lease that is held under
+//! our own name was left by the process before us, or there is another one now; the record tells which.
+//!
 //! What no lease can prevent: a machine that is frozen between the look at the clock and the send. So every write also
 //! carries what it was decided on, a pod's uid or an object's resourceVersion.
 
-use std::hash::{BuildHasher, Hasher};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -26,6 +29,10 @@ use tracing::{info, warn};
 
 use super::call::{CallError, result_of, within};
 use super::metrics::Metrics;
+
+mod identity;
+
+pub use identity::{Identity, SameIdentity};
 
 /// The lease's times. `retry` < `renew_deadline` < `duration`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +100,12 @@ pub struct Leadership {
 }
 
 impl Leadership {
+    /// Leads, and would stop after a minute.
+    #[cfg(test)]
+    #[must_use]
+    pub fn for_a_minute(holder: &str) -> Self {
+        Self { holder: Some(holder.to_owned()), until: Some(Instant::now() + Duration::from_mins(1)) }
+    }
     /// How long this replica may still act: `None` means not at all. Ask before every request that changes
     /// something, and let no such request outlive the answer.
     #[must_use]
@@ -102,27 +115,34 @@ impl Leadership {
     }
 }
 
-/// An identity that no other process has, nor this one after a restart.
-#[must_use]
-pub fn identity(host: &str) -> String {
-    let random = std::hash::RandomState::new().build_hasher().finish();
-    format!("{host}_{random:016x}")
-}
-
 /// Takes, renews and gives back the lease.
 pub struct Elector {
     leases: Api<Lease>,
     namespace: String,
     name: String,
-    identity: String,
+    identity: Identity,
     timings: Timings,
     metrics: Metrics,
     leadership: watch::Sender<Leadership>,
     /// What our last successful write left; `None` makes the next attempt read first.
     ours: Option<Lease>,
-    /// The record last read, and since when it has not changed.
-    seen: Option<(LeaseSpec, Instant)>,
+    /// Whether any write of ours succeeded.
+    held: bool,
+    /// The record of somebody else that was last read.
+    seen: Option<Seen>,
 }
+
+/// A record of somebody else.
+struct Seen {
+    spec: LeaseSpec,
+    /// Since when it has not changed, by our own clock.
+    since: Instant,
+    /// How often its holder was seen to renew it.
+    renewals: u32,
+}
+
+/// So many renewals tell a living holder from one whose last request arrived after its end.
+const ALIVE: u32 = 2;
 
 impl Elector {
     /// An elector for the Lease `namespace/name`, which is created when it is not there. `client` must not retry.
@@ -131,7 +151,7 @@ impl Elector {
         client: Client,
         namespace: &str,
         name: &str,
-        identity: String,
+        identity: Identity,
         timings: Timings,
         metrics: Metrics,
     ) -> (Self, watch::Receiver<Leadership>) {
@@ -145,6 +165,7 @@ impl Elector {
             metrics,
             leadership,
             ours: None,
+            held: false,
             seen: None,
         };
         (elector, receiver)
@@ -152,7 +173,10 @@ impl Elector {
 
     /// Holds the lease whenever it can be had, until `stop`; then gives it back, so that a successor need not wait.
     /// `stop` must come after the last action: from then on another replica may act.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    ///
+    /// # Errors
+    /// When another living process has our name. This replica may not act any more then.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), SameIdentity> {
         let mut stop = pin!(stop);
         let mut tick = interval(self.timings.retry);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -165,6 +189,10 @@ impl Elector {
                 _ = tick.tick() => {
                     let was_leading = until.is_some();
                     self.attempt().await;
+                    if let Some(error) = self.contested() {
+                        self.announce(Leadership::default());
+                        return Err(error);
+                    }
                     if was_leading && self.leadership.borrow().holder.is_none() {
                         tick.reset_immediately();
                     }
@@ -172,14 +200,15 @@ impl Elector {
             }
         }
         self.release().await;
+        Ok(())
     }
 
     async fn attempt(&mut self) {
         let Err(error) = self.hold().await else { return };
         let (namespace, name) = (&self.namespace, &self.name);
         if error.code() == Some(409) {
-            // Somebody wrote in between. Who, the next attempt reads; until then nothing is done.
-            info!("the lease {namespace}/{name} was changed by another replica");
+            // Somebody wrote in between. Who, the next attempt reads and says; until then nothing is done.
+            info!("the lease {namespace}/{name} was changed by somebody else; looking who holds it now");
             self.announce(Leadership::default());
             return;
         }
@@ -201,30 +230,63 @@ impl Elector {
             },
         };
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
-        if holder.is_empty() || holder == self.identity || self.expired() {
+        if holder.is_empty() || holder == self.identity.signature() || self.expired(&holder) {
             self.write(Some(lease)).await
         } else {
-            self.announce(Leadership { holder: Some(holder), until: None });
+            self.follow(holder);
             Ok(())
         }
+    }
+
+    fn follow(&self, holder: String) {
+        if self.leadership.borrow().holder.as_ref() != Some(&holder) {
+            let (namespace, name) = (&self.namespace, &self.name);
+            if self.identity.is_namesake(&holder) {
+                info!(
+                    "the lease {namespace}/{name} is held by {holder}, which has this replica's name: \
+                     its predecessor, if it is not renewed any more"
+                );
+            } else {
+                info!("the lease {namespace}/{name} is held by {holder}; this replica waits");
+            }
+        }
+        self.announce(Leadership { holder: Some(holder), until: None });
     }
 
     /// Reads the record and notes when it last changed, by our own clock.
     async fn read(&mut self) -> Result<Option<Lease>, CallError> {
         let lease = within(self.timings.request_timeout(), self.leases.get_opt(&self.name)).await?;
         let spec = lease.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
-        if self.seen.as_ref().is_none_or(|(seen, _)| *seen != spec) {
-            self.seen = Some((spec, Instant::now()));
-        }
+        let renewals = match &self.seen {
+            Some(seen) if seen.spec == spec => return Ok(lease),
+            Some(seen) if seen.spec.holder_identity == spec.holder_identity => {
+                seen.renewals.saturating_add(1)
+            }
+            _ => 0,
+        };
+        self.seen = Some(Seen { spec, since: Instant::now(), renewals });
         Ok(lease)
     }
 
-    /// Whether the record has not changed for the duration that its holder asked for.
-    fn expired(&self) -> bool {
-        self.seen.as_ref().is_some_and(|(spec, since)| {
-            let asked = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            since.elapsed() >= asked.map_or(self.timings.duration, Duration::from_secs)
+    /// Whether the record has not changed for the duration that its holder asked for. If its holder has ended for
+    /// sure, it is enough that no request of its last moments arrives any more.
+    fn expired(&self, holder: &str) -> bool {
+        let last_request = self.timings.retry + self.timings.request_timeout();
+        self.seen.as_ref().is_some_and(|seen| {
+            let asked = seen.spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+            let asked = asked.map_or(self.timings.duration, Duration::from_secs);
+            let ended = self.identity.succeeds() && self.identity.is_namesake(holder);
+            seen.since.elapsed() >= if ended { last_request.min(asked) } else { asked }
         })
+    }
+
+    /// The other process that has our name, if there is one: it renews the lease, or has taken it from us.
+    fn contested(&self) -> Option<SameIdentity> {
+        let holder = self.leadership.borrow().holder.clone()?;
+        let alive = self.held || self.seen.as_ref().is_some_and(|seen| seen.renewals >= ALIVE);
+        let lease = || format!("{}/{}", self.namespace, self.name);
+        (alive && self.identity.is_namesake(&holder))
+            .then(|| SameIdentity::new(&self.identity, lease(), holder))
     }
 
     /// Takes or renews: the record becomes ours from the moment of sending.
@@ -232,20 +294,21 @@ impl Elector {
         let sent = Instant::now();
         let now = MicroTime(Timestamp::now());
         let mut spec = lease.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
-        if spec.holder_identity.as_ref() != Some(&self.identity) {
+        if spec.holder_identity.as_deref() != Some(self.identity.signature()) {
             spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |times| times.saturating_add(1)));
             spec.acquire_time = Some(now.clone());
         }
-        spec.holder_identity = Some(self.identity.clone());
+        spec.holder_identity = Some(self.identity.signature().to_owned());
         spec.lease_duration_seconds = Some(self.timings.duration_seconds());
         spec.renew_time = Some(now);
         let written = self.put(lease, spec).await?;
         if self.leadership.borrow().until.is_none() {
-            info!("holds the lease {}/{} as {}", self.namespace, self.name, self.identity);
+            info!("holds the lease {}/{} as {}", self.namespace, self.name, self.identity.signature());
         }
         self.ours = Some(written);
+        self.held = true;
         let until = sent + self.timings.renew_deadline;
-        self.announce(Leadership { holder: Some(self.identity.clone()), until: Some(until) });
+        self.announce(Leadership { holder: Some(self.identity.signature().to_owned()), until: Some(until) });
         Ok(())
     }
 
@@ -293,7 +356,7 @@ impl Elector {
             None => self.read().await?,
         };
         let Some(mut spec) = lease.as_ref().and_then(|lease| lease.spec.clone()) else { return Ok(false) };
-        if spec.holder_identity.as_ref() != Some(&self.identity) {
+        if spec.holder_identity.as_deref() != Some(self.identity.signature()) {
             return Ok(false);
         }
         spec.holder_identity = None;

@@ -7,10 +7,12 @@ mod act;
 pub mod call;
 mod controller;
 pub mod events;
+pub mod failure;
 #[cfg(test)]
 mod fake;
 pub mod lease;
 pub mod metrics;
+mod parts;
 mod report;
 pub mod requests;
 pub mod scales;
@@ -22,18 +24,20 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::{FutureExt as _, TryFutureExt as _};
 use http::header::USER_AGENT;
 use http::{HeaderName, HeaderValue};
 use kube::api::ListParams;
 use kube::client::ClientBuilder;
 use kube::{Api, Client};
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
 
 use act::Hands;
-use controller::{Controller, Parts};
+use controller::Controller;
 use events::Publisher;
-use lease::{Elector, Timings};
+use lease::{Elector, Identity, Timings};
 use metrics::Metrics;
+use parts::Parts;
 use requests::CountRequests;
 use serve::{Health, Server};
 use signals::Shutdown;
@@ -58,7 +62,7 @@ pub struct Options {
     pub lease_namespace: String,
     pub lease_name: String,
     /// How this replica signs the lease.
-    pub identity: String,
+    pub identity: Identity,
 }
 
 /// A client that says who it is and never retries by itself.
@@ -80,7 +84,8 @@ pub fn client(
 /// Runs the controller until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When the server cannot be reached at the start, knows no DrainPlan, or the port is taken.
+/// When the server cannot be reached at the start, knows no DrainPlan, or the port is taken; later when another
+/// process has this replica's name, or a part of this one has ended. The lease is given back before.
 pub async fn run(options: Options) -> anyhow::Result<()> {
     let shutdown = Shutdown::on_signals().context("cannot listen for signals")?;
     let server = options.kube.cluster_url.to_string();
@@ -90,12 +95,12 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         Health::new(SILENCE, ObjectKind::ALL.map(ObjectKind::name).into_iter().chain([controller::PLANS]));
     let listener =
         Server::bind(options.listen).await.with_context(|| format!("cannot listen on {}", options.listen))?;
-    tracing::info!(address = %listener.address(), server, identity = options.identity, "starting");
+    tracing::info!(address = %listener.address(), server, identity = options.identity.signature(), "starting");
     knows_plans(&client, &server).await?;
 
-    let mut tasks = JoinSet::new();
-    let observations = watch::start(&client, &metrics, &mut tasks);
-    let (publisher, events) = Publisher::new(client.clone(), &options.identity, metrics.clone());
+    let mut parts = Parts::new();
+    let observations = watch::start(&client, &metrics, &parts);
+    let (publisher, events) = Publisher::new(client.clone(), options.identity.signature(), metrics.clone());
     let (elector, leadership) = Elector::new(
         client.clone(),
         &options.lease_namespace,
@@ -104,7 +109,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         Timings::default(),
         metrics.clone(),
     );
-    let controller = Controller::new(Parts {
+    let controller = Controller::new(controller::Parts {
         hands: Hands::new(client, leadership.clone(), metrics.clone()),
         observations,
         leadership,
@@ -116,27 +121,37 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 
     // The loop ends first; only then is the lease given back and the last events sent. A request that was not answered
     // may still be carried out, so then the lease is left to expire.
+    let (halt, halted) = Shutdown::channel();
     let (loop_ended, after_loop) = Shutdown::channel();
     let (all_answered, after_answers) = Shutdown::channel();
-    let elector = tokio::spawn(elector.run(after_answers.requested()));
-    let events = tokio::spawn(events.run(after_loop.requested()));
-    let serving = tokio::spawn(listener.run(health, metrics, shutdown.clone()));
-    let running = tokio::spawn(controller.run(shutdown.requested()));
-    let ended = running.await;
+    let (answered, heard) = oneshot::channel();
+    let (released, told) = (after_answers.requested(), after_loop.requested());
+    let elector = parts.start("the leader lease", async { Ok(elector.run(released).await?) });
+    let events = parts.start("the publisher of events", events.run(told).map(Ok));
+    let serving = listener.run(health, metrics, halted.clone());
+    let serving = parts.start("the server of health and metrics", serving.map_err(anyhow::Error::from));
+    let running = controller.run(halted.requested()).map(|ended| {
+        let _ = answered.send(ended.answered);
+        ended.because
+    });
+    let running = parts.start("the loop", running);
+    let broken = tokio::select! {
+        () = shutdown.requested() => Ok(()),
+        broken = parts.broken() => Err(broken),
+    };
+    if let Err(error) = &broken {
+        tracing::error!("ending: {}", failure::sentence(error));
+    }
+    halt.request();
+    running.await?;
     loop_ended.request();
-    if matches!(ended, Ok(true)) {
+    if heard.await.unwrap_or(false) {
         all_answered.request();
-        elector.await.context("the leader lease ended abnormally")?;
-    } else {
-        elector.abort();
+        elector.await?;
     }
-    events.await.context("the events ended abnormally")?;
-    tasks.shutdown().await;
-    ended.context("the loop ended abnormally")?;
-    if !shutdown.is_requested() {
-        anyhow::bail!("the loop ended although nobody asked for it");
-    }
-    serving.await.context("the server of health and metrics ended abnormally")?.context("serving failed")
+    events.await?;
+    serving.await?;
+    broken.and_then(|()| parts.failure())
 }
 
 /// Fails early, with what to do, when the resource is not installed.

@@ -12,9 +12,9 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
 use super::metrics::{self, Metrics};
+use super::parts::Parts;
 use crate::api::DrainPlan;
 use crate::cluster::{Change, Kind, ObjectKind, Watched, kinds};
 use crate::plan::{Agenda, Moment, PlanChange, Seen};
@@ -85,32 +85,31 @@ pub fn seen(plan: DeserializeGuard<DrainPlan>, metrics: &Metrics) -> Seen {
     }
 }
 
-/// Starts all watches. They end with the set of tasks.
-pub fn start(client: &Client, metrics: &Metrics, tasks: &mut JoinSet<()>) -> mpsc::Receiver<Observation> {
+/// Starts all watches. They end when nobody takes what they bring.
+pub fn start(client: &Client, metrics: &Metrics, parts: &Parts) -> mpsc::Receiver<Observation> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let plans: Api<DeserializeGuard<DrainPlan>> = Api::all(client.clone());
     let events = watcher(plans, watcher::Config::default()).default_backoff().boxed();
     let observe = |event| Observation::Plan(Box::new(event));
-    tasks.spawn(pump(events, metrics::Kind::DrainPlan, observe, sender.clone(), metrics.clone()));
-    watch::<kinds::Node>(client, &sender, metrics, tasks);
-    watch::<kinds::Namespace>(client, &sender, metrics, tasks);
-    watch::<kinds::Pod>(client, &sender, metrics, tasks);
-    watch::<kinds::PodDisruptionBudget>(client, &sender, metrics, tasks);
-    watch::<kinds::ReplicationController>(client, &sender, metrics, tasks);
-    watch::<kinds::ReplicaSet>(client, &sender, metrics, tasks);
-    watch::<kinds::Deployment>(client, &sender, metrics, tasks);
-    watch::<kinds::StatefulSet>(client, &sender, metrics, tasks);
-    watch::<kinds::DaemonSet>(client, &sender, metrics, tasks);
-    watch::<kinds::Job>(client, &sender, metrics, tasks);
+    parts.start(
+        "the watch of DrainPlans",
+        pump(events, metrics::Kind::DrainPlan, observe, sender.clone(), metrics.clone()),
+    );
+    watch::<kinds::Node>(client, &sender, metrics, parts);
+    watch::<kinds::Namespace>(client, &sender, metrics, parts);
+    watch::<kinds::Pod>(client, &sender, metrics, parts);
+    watch::<kinds::PodDisruptionBudget>(client, &sender, metrics, parts);
+    watch::<kinds::ReplicationController>(client, &sender, metrics, parts);
+    watch::<kinds::ReplicaSet>(client, &sender, metrics, parts);
+    watch::<kinds::Deployment>(client, &sender, metrics, parts);
+    watch::<kinds::StatefulSet>(client, &sender, metrics, parts);
+    watch::<kinds::DaemonSet>(client, &sender, metrics, parts);
+    watch::<kinds::Job>(client, &sender, metrics, parts);
     receiver
 }
 
-fn watch<K: Kind>(
-    client: &Client,
-    sender: &mpsc::Sender<Observation>,
-    metrics: &Metrics,
-    tasks: &mut JoinSet<()>,
-) where
+fn watch<K: Kind>(client: &Client, sender: &mpsc::Sender<Observation>, metrics: &Metrics, parts: &Parts)
+where
     Watched<K>: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
 {
     let events =
@@ -125,7 +124,8 @@ fn watch<K: Kind>(
         };
         Observation::Object { kind: K::KIND, change: Box::new(change) }
     };
-    tasks.spawn(pump(events.boxed(), counted(K::KIND), observe, sender.clone(), metrics.clone()));
+    let pumped = pump(events.boxed(), counted(K::KIND), observe, sender.clone(), metrics.clone());
+    parts.start(counted(K::KIND).as_str(), pumped);
 }
 
 /// Sends the events of a watch to the loop until the loop is gone.
@@ -135,12 +135,12 @@ async fn pump<T: Send + 'static>(
     observe: impl Fn(watcher::Event<T>) -> Observation + Send + 'static,
     sender: mpsc::Sender<Observation>,
     metrics: Metrics,
-) {
+) -> anyhow::Result<()> {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
                 if sender.send(observe(event)).await.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
             Err(error) => {
@@ -149,6 +149,7 @@ async fn pump<T: Send + 'static>(
             }
         }
     }
+    Ok(())
 }
 
 fn counted(kind: ObjectKind) -> metrics::Kind {

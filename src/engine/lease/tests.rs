@@ -14,19 +14,25 @@ struct Replica {
     line: Line,
     metrics: Metrics,
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
+    signature: String,
+    task: JoinHandle<Result<(), SameIdentity>>,
 }
 
-fn start(api: &FakeApi, identity: &str) -> Replica {
+fn start(api: &FakeApi, name: &str) -> Replica {
+    start_as(api, Identity::named(name))
+}
+
+fn start_as(api: &FakeApi, identity: Identity) -> Replica {
     let (client, line) = api.client();
     let metrics = Metrics::new();
+    let signature = identity.signature().to_owned();
     let (elector, leadership) =
-        Elector::new(client, "ns", "drainplan", identity.to_owned(), Timings::default(), metrics.clone());
+        Elector::new(client, "ns", "drainplan", identity, Timings::default(), metrics.clone());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(elector.run(async move {
         let _ = stopped.await;
     }));
-    Replica { leadership, line, metrics, stop: Some(stop), task }
+    Replica { leadership, line, metrics, stop: Some(stop), signature, task }
 }
 
 impl Replica {
@@ -41,11 +47,19 @@ impl Replica {
         self.until("leads", |now| now.may_act().is_some()).await
     }
     async fn follows(&mut self, leader: &str) -> Duration {
-        self.until("follows", |now| now.holder.as_deref() == Some(leader) && now.may_act().is_none()).await
+        let of_leader = |holder: &str| holder == leader || holder.starts_with(&format!("{leader}_"));
+        self.until("follows", |now| now.holder.as_deref().is_some_and(of_leader) && now.may_act().is_none())
+            .await
     }
     async fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
-        (&mut self.task).await.unwrap();
+        (&mut self.task).await.unwrap().unwrap();
+    }
+    /// Waits until it ends because another process has its name.
+    async fn gives_up(&mut self) -> (Duration, SameIdentity) {
+        let start = Instant::now();
+        let ended = timeout(HOUR, &mut self.task).await.expect("it never ends");
+        (start.elapsed(), ended.unwrap().unwrap_err())
     }
     fn may_act(&self) -> Option<Duration> {
         self.leadership.borrow().may_act()
@@ -73,7 +87,7 @@ async fn creates_the_lease_and_renews_it_every_retry() {
     assert_eq!(a.leads().await, Duration::ZERO);
     assert_eq!(a.may_act(), Some(Duration::from_secs(10)));
     let first = spec(&api);
-    assert_eq!(first.holder_identity.as_deref(), Some("a"));
+    assert_eq!(first.holder_identity.as_ref(), Some(&a.signature));
     assert_eq!((first.lease_duration_seconds, first.lease_transitions), (Some(15), Some(0)));
     let asked = api.take_log();
     assert_eq!(asked.len(), 2, "{asked:?}");
@@ -230,7 +244,7 @@ async fn a_follower_that_stops_leaves_the_lease_alone() {
     let mut b = start(&api, "b");
     b.follows("a").await;
     b.stop().await;
-    assert_eq!(spec(&api).holder_identity.as_deref(), Some("a"));
+    assert_eq!(spec(&api).holder_identity.as_ref(), Some(&a.signature));
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,8 +271,83 @@ fn timings_out_of_order_are_refused() {
     assert!(error.to_string().contains("whole seconds"), "{error}");
 }
 
-#[test]
-fn identities_differ_on_one_host() {
-    assert_ne!(identity("pod-1"), identity("pod-1"));
-    assert!(identity("pod-1").starts_with("pod-1_"));
+/// Of two that were given one name, the second sees that the first is alive and ends with an error; the first goes on.
+#[tokio::test(start_paused = true)]
+async fn of_two_with_one_name_the_second_gives_up() {
+    for kind in [Identity::named, Identity::of_pod] {
+        let api = FakeApi::default();
+        let mut first = start_as(&api, kind("a"));
+        first.leads().await;
+        let mut second = start_as(&api, kind("a"));
+        let acted = second.leadership.clone();
+        let (took, error) = second.gives_up().await;
+        assert!(took <= Duration::from_secs(8), "{took:?}");
+        let told = error.to_string();
+        assert!(told.starts_with("another process uses the identity a: ") && told.contains(&first.signature));
+        assert_eq!(second.count("drainplan_leader_transitions_total"), Some(0));
+        assert!(acted.borrow().may_act().is_none());
+        assert!(first.may_act().is_some());
+        assert_eq!(spec(&api).holder_identity.as_ref(), Some(&first.signature));
+    }
+}
+
+/// Two that share a name and cannot see each other alive: the one acts no more when the other begins to.
+#[tokio::test(start_paused = true)]
+async fn a_name_gives_no_right_to_a_lease_whose_holder_may_still_act() {
+    let api = FakeApi::default();
+    let mut first = start(&api, "a");
+    first.leads().await;
+    let sent = Instant::now();
+    let mut second = start(&api, "a");
+    second.follows("a").await;
+    first.line.set(Mode::Silent);
+    first.until("stops", |now| now.may_act().is_none()).await;
+    assert_eq!(sent.elapsed(), Duration::from_secs(10));
+    second.leads().await;
+    assert!(sent.elapsed() >= Duration::from_secs(15), "{:?}", sent.elapsed());
+    // It comes back and finds its name in use.
+    first.line.set(Mode::Serving);
+    let (took, _) = first.gives_up().await;
+    assert!(took <= Duration::from_secs(4), "{took:?}");
+    assert!(second.may_act().is_some());
+    assert_eq!(spec(&api).holder_identity.as_ref(), Some(&second.signature));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_is_started_again_does_not_wait_for_the_lease_to_end() {
+    let api = FakeApi::default();
+    let mut dead = start_as(&api, Identity::of_pod("a"));
+    dead.leads().await;
+    dead.task.abort();
+    let mut again = start_as(&api, Identity::of_pod("a"));
+    let took = again.leads().await;
+    // Longer than any request of the dead one may have been under way.
+    assert!(took >= Duration::from_millis(3500) && took <= Duration::from_secs(6), "{took:?}");
+    assert_eq!(spec(&api).lease_transitions, Some(1));
+}
+
+/// The last renewal of a process that was killed may arrive after its successor's first look.
+#[tokio::test(start_paused = true)]
+async fn a_late_renewal_of_a_dead_predecessor_is_no_sign_of_life() {
+    let api = FakeApi::default();
+    let mut dead = start_as(&api, Identity::of_pod("a"));
+    dead.leads().await;
+    dead.task.abort();
+    let mut again = start_as(&api, Identity::of_pod("a"));
+    again.follows("a").await;
+    api.edit(PATH, |lease| lease["spec"]["renewTime"] = json!("2026-01-01T00:00:00.000000Z"));
+    let took = again.leads().await;
+    assert!(took >= Duration::from_millis(3500) && took <= Duration::from_secs(8), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_on_one_host_are_two_replicas() {
+    let api = FakeApi::default();
+    let mut first = start_as(&api, Identity::of_host("laptop"));
+    first.leads().await;
+    let mut second = start_as(&api, Identity::of_host("laptop"));
+    second.follows("laptop").await;
+    tokio::time::advance(Duration::from_mins(1)).await;
+    first.stop().await;
+    second.leads().await;
 }

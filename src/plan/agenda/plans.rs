@@ -158,6 +158,14 @@ impl PlanStore {
         self.readable.values().find(|plan| plan.metadata.uid.as_deref() == Some(uid))
     }
 
+    /// The name of the plan of that uid, readable or not.
+    #[must_use]
+    pub fn name_of(&self, uid: &str) -> Option<&str> {
+        let readable = self.readable.iter().find(|(_, plan)| plan.metadata.uid.as_deref() == Some(uid));
+        let unreadable = || self.unreadable.iter().find(|(_, known)| *known == uid).map(|(name, _)| name);
+        readable.map(|(name, _)| name).or_else(unreadable).map(String::as_str)
+    }
+
     /// All plans, for a decision.
     #[must_use]
     pub fn view(&self) -> Plans {
