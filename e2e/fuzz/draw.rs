@@ -178,6 +178,11 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
         "timeouts": {"node": format!("{}s", chance.number(5, 60))},
         "handOff": {"then": then},
     });
+    if chance.percent(40) {
+        let percent = chance.percent(50);
+        spec["pace"]["maxConcurrentNodes"] =
+            if percent { json!(format!("{}%", chance.number(20, 100))) } else { json!(chance.number(1, 4)) };
+    }
     if chance.percent(15) {
         spec["timeouts"]["plan"] = json!(format!("{}s", chance.number(10, 120)));
     }

@@ -71,10 +71,17 @@ pub fn cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }
 
-/// The annotations and labels of ours on a node.
+/// The annotations, labels and taints of ours on a node.
 pub fn marks(node: &Node) -> Vec<String> {
     let ours = |(key, value): (&String, &String)| {
         key.starts_with(drainplan::api::names::PREFIX).then(|| format!("{key}={value}"))
     };
-    node.annotations().iter().filter_map(ours).chain(node.labels().iter().filter_map(ours)).collect()
+    let taints = node.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten();
+    let taints = taints.filter(|taint| taint.key.starts_with(drainplan::api::names::PREFIX));
+    node.annotations()
+        .iter()
+        .filter_map(ours)
+        .chain(node.labels().iter().filter_map(ours))
+        .chain(taints.map(|taint| format!("{}:{}", taint.key, taint.effect)))
+        .collect()
 }

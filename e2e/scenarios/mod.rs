@@ -4,6 +4,7 @@ mod endings;
 mod explained;
 mod gentle;
 mod ownership;
+mod pace;
 mod pods;
 mod refusals;
 mod restart;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Case> {
         restart::cases(),
         refusals::cases(),
         rights::cases(),
+        pace::cases(),
     ];
     let mut all: Vec<Case> = themes.into_iter().flatten().collect();
     all.sort_by_key(|case| case.number);

@@ -115,10 +115,13 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"pods": {"emptyDir": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
         wrong(json!({"pods": {"gracePeriodSeconds": 0}}), "should be greater than or equal to 1"),
         wrong(json!({"maxFailedNodes": "1000%"}), "may not be more than 4"),
+        wrong(json!({"pace": {"maxConcurrentNodes": 0}}), "pace.maxConcurrentNodes: write at least 1"),
+        wrong(json!({"pace": {"maxConcurrentNodes": "0%"}}), "pace.maxConcurrentNodes: write at least 1"),
         wrong(json!({"suspend": "yes"}), "must be of type boolean"),
     ];
     for number in [json!(-1), json!(3_000_000_000_i64), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
         table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
+        table.push(wrong(json!({"pace": {"maxConcurrentNodes": number}}), NUMBER));
     }
     for field in ["node", "plan"] {
         for (text, says) in [

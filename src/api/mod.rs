@@ -1,12 +1,14 @@
 //! What users write and read: the `DrainPlan`, its status, its reasons and the names it leaves on nodes.
 
 mod duration;
+mod pace;
 mod reasons;
 mod spec;
 mod status;
 pub mod syntax;
 
 pub use duration::PlanDuration;
+pub use pace::Pace;
 pub use reasons::{Finding, NodeReason, Outlook, Reason};
 pub use spec::{
     DrainPlan, DrainPlanSpec, Eviction, HandOff, IntOrPercent, NodeRequirement, NodeSelector, Nodes,
@@ -30,6 +32,8 @@ pub mod names {
     pub const WAS_CORDONED: &str = "drainplan.dev/was-cordoned";
     /// Annotation on a node that a plan left cordoned as it was told to; the value is the plan's name.
     pub const KEPT_CORDONED: &str = "drainplan.dev/kept-cordoned";
+    /// Key of the taint, with the effect `PreferNoSchedule`, on nodes whose turn comes soon.
+    pub const PENDING_TAINT: &str = "drainplan.dev/pending";
     /// Finalizer on a plan that may hold nodes.
     pub const FINALIZER: &str = "drainplan.dev/nodes";
     /// All annotations of ours begin so.

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{DrainPlanStatus, PlanDuration};
+use super::{DrainPlanStatus, Pace, PlanDuration};
 
 /// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct DrainPlanSpec {
     /// Start nothing and evict nothing while true; deadlines go on.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
+    /// How fast, and in which steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
     /// How long things may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,

@@ -12,12 +12,13 @@ use crate::explain::Treatment;
 
 /// Chooses evictions. A budget's room goes to the node that was started first.
 pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
-    let mut nodes: Vec<(Timestamp, Text, usize)> = Vec::new();
+    let mut nodes: Vec<(Timestamp, usize, Text)> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        nodes.extend(run.evicting.iter().map(|(node, since)| (*since, node.clone(), index)));
+        nodes.extend(run.evicting.iter().map(|(node, since)| (*since, index, node.clone())));
     }
-    nodes.sort();
-    for (_, node, index) in nodes {
+    // Nodes that were started at the same time stay in their plan's order.
+    nodes.sort_by_key(|(since, index, _)| (*since, *index));
+    for (_, index, node) in nodes {
         let Some(run) = runs.get_mut(index) else { continue };
         let Some(survey) = run.surveys.get(&node) else { continue };
         let mut candidates: Vec<&Surveyed> = survey.pods.iter().collect();

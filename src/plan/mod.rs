@@ -16,8 +16,10 @@ mod ownership;
 mod report;
 mod run;
 mod selection;
+mod start;
 mod survey;
 mod transitions;
+mod upcoming;
 mod words;
 
 #[cfg(test)]
@@ -88,6 +90,8 @@ pub struct Decisions {
     pub plans: Vec<Decision>,
     /// Nodes held by plans that are gone, to be given back.
     pub sweep: Vec<Action>,
+    /// Nodes whose turn comes soon, or no longer does, to be marked accordingly; a few at a time.
+    pub marks: Vec<Action>,
     /// Owners whose scale has to be read before their budgets can be computed, with their namespace.
     pub scales: Vec<(Text, OwnerRef)>,
     /// When time alone changes something.
@@ -203,11 +207,15 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
     ordered.sort_by_key(|plan| (plan.creation_timestamp(), plan.name_any()));
     let mut runs: Vec<run::Run<'_>> =
         ordered.into_iter().map(|plan| run::Run::advance(&mut round, plan)).collect();
+    let upcoming = upcoming::mark(&mut round, &mut runs, &sweep);
     drain::evict(&mut round, &mut runs);
+    if !upcoming.left_over {
+        runs.iter_mut().for_each(run::Run::release);
+    }
 
     let plans = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
     let scales = round.explainer.unread_scales();
-    Decisions { plans, sweep, scales, wake_at: round.wake_at }
+    Decisions { plans, sweep, marks: upcoming.patches, scales, wake_at: round.wake_at }
 }
 
 /// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.

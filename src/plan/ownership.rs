@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Action;
 use super::memory::Record;
 use crate::api::{DrainPlanSpec, NodePhase, NodeReason, OnNodeTimeout, Then, names};
-use crate::cluster::Node;
+use crate::cluster::{Node, Taint};
 
 /// A claim, as the node's annotation carries it: `<plan name>/<plan uid>/<run>/<since>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,10 @@ pub enum NodeChange {
     },
     /// Ours is removed; cordoned or not, it stays as it is.
     Release,
+    /// Its turn comes soon: pods prefer other nodes.
+    Mark,
+    /// Its turn does not come soon any more.
+    Unmark,
     /// It was left cordoned by a plan once and has been uncordoned since: the annotation is no longer true.
     DropStaleMark,
 }
@@ -106,6 +110,8 @@ pub fn patch(node: &Node, change: NodeChange) -> Action {
             }
         }
         NodeChange::Release => remove_marks(&mut ops, node),
+        NodeChange::Mark => add_taint(&mut ops, node),
+        NodeChange::Unmark => remove_taint(&mut ops, node),
         NodeChange::DropStaleMark => remove_annotation(&mut ops, node, names::KEPT_CORDONED),
     }
     Action::PatchNode { node: node.name.clone(), change, patch: Value::Array(ops) }
@@ -117,11 +123,37 @@ pub fn drop_stale_mark(node: &Node) -> Option<Action> {
     stale.then(|| patch(node, NodeChange::DropStaleMark))
 }
 
+/// Whether the node carries our taint.
+pub fn is_marked(node: &Node) -> bool {
+    node.taints.iter().any(is_ours)
+}
+
+fn is_ours(taint: &Taint) -> bool {
+    &*taint.key == names::PENDING_TAINT
+}
+
+fn add_taint(ops: &mut Vec<Value>, node: &Node) {
+    let taint = json!({"key": names::PENDING_TAINT, "effect": "PreferNoSchedule"});
+    ops.push(if node.taints.is_empty() {
+        json!({"op": "add", "path": "/spec/taints", "value": [taint]})
+    } else {
+        json!({"op": "add", "path": "/spec/taints/-", "value": taint})
+    });
+}
+
+/// By its place in the list, which is where it was as the resourceVersion proves; others' stay as they are.
+fn remove_taint(ops: &mut Vec<Value>, node: &Node) {
+    for (place, _) in node.taints.iter().enumerate().rev().filter(|(_, taint)| is_ours(taint)) {
+        ops.push(json!({"op": "remove", "path": format!("/spec/taints/{place}")}));
+    }
+}
+
 fn claim_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
     if !node.annotated {
         ops.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
     }
     ops.push(annotate(names::CLAIM, claim));
+    remove_taint(ops, node);
     if node.unschedulable {
         ops.push(annotate(names::WAS_CORDONED, "true"));
     } else {
@@ -133,6 +165,7 @@ fn claim_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
 fn remove_marks(ops: &mut Vec<Value>, node: &Node) {
     remove_annotation(ops, node, names::CLAIM);
     remove_annotation(ops, node, names::WAS_CORDONED);
+    remove_taint(ops, node);
 }
 
 fn annotate(name: &str, value: &str) -> Value {

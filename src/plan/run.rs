@@ -10,13 +10,9 @@ use super::memory::{Memory, Record};
 use super::ownership::{self, Claim};
 use super::selection::{Selection, select};
 use super::survey::Survey;
-use super::{Action, Decision, Holder, Round, brief, report, words};
+use super::{Action, Decision, Round, report, words};
 use crate::api::{DrainPlan, NodePhase, NodeReason, PlanPhase, PodPolicy, names};
 use crate::cluster::{Node, Text};
-
-/// Other tools' taints on nodes that they are about to take away.
-const FOREIGN_TAINTS: [&str; 3] =
-    ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"];
 
 /// More nodes than that do not fit a plan's status.
 const MOST_NODES: usize = 5000;
@@ -33,9 +29,13 @@ pub struct Run<'a> {
     pub pending: BTreeMap<Text, (NodeReason, String)>,
     /// The judged pods of the nodes that were looked at.
     pub surveys: BTreeMap<Text, Survey>,
-    /// Nodes that are claimed, cordoned and to be emptied, with their start.
+    /// Nodes whose turn comes next, in order, that nothing keeps from being started.
+    pub upcoming: Vec<Text>,
+    /// Nodes that are claimed, cordoned and to be emptied, with their start; in the plan's order.
     pub evicting: Vec<(Text, Timestamp)>,
     pub actions: Vec<Action>,
+    /// It is over and no node is claimed for it.
+    holds_nothing: bool,
     /// What only a person can change.
     pub stalled: Option<Stall>,
 }
@@ -65,8 +65,10 @@ impl<'a> Run<'a> {
             selection: Selection::default(),
             pending: BTreeMap::new(),
             surveys: BTreeMap::new(),
+            upcoming: Vec::new(),
             evicting: Vec::new(),
             actions: Vec::new(),
+            holds_nothing: false,
             stalled: None,
         };
         if !run.deleting() && run.memory.finished.is_none() {
@@ -81,7 +83,7 @@ impl<'a> Run<'a> {
         self.plan.creation_timestamp().map(|time| time.0)
     }
 
-    fn deleting(&self) -> bool {
+    pub fn deleting(&self) -> bool {
         self.plan.metadata.deletion_timestamp.is_some()
     }
 
@@ -109,12 +111,7 @@ impl<'a> Run<'a> {
         self.step_in_progress(round);
         self.plan_deadline(round, started_at);
         if self.memory.finished.is_none() && self.stalled.is_none() {
-            let startable = self.look_at_pending(round);
-            if self.plan.spec.suspend {
-                self.memory.idle_since = None;
-            } else {
-                self.start_or_idle(round, startable);
-            }
+            self.start(round);
         }
         self.end(round);
     }
@@ -131,19 +128,24 @@ impl<'a> Run<'a> {
 
     /// Steps the nodes in progress. A node that a status calls handed off is brought to its end like any other.
     fn step_in_progress(&mut self, round: &mut Round<'_>) {
-        let in_progress: Vec<Text> = self
-            .memory
-            .nodes
-            .iter()
-            .filter(|(_, record)| record.in_progress())
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in in_progress {
+        for name in self.in_progress() {
             let Some(mut record) = self.memory.nodes.remove(&name) else { continue };
             if self.step(round, &name, &mut record) {
                 self.memory.nodes.insert(name, record);
             }
         }
+    }
+
+    /// The nodes in progress, in the plan's order; those that left the selection last.
+    fn in_progress(&self) -> Vec<Text> {
+        let progresses = |name: &Text| self.memory.nodes.get(name).is_some_and(Record::in_progress);
+        let selected = self.selection.nodes.iter().map(|node| &node.name).filter(|name| progresses(name));
+        let mut ordered: Vec<Text> = selected.cloned().collect();
+        let all = self.memory.nodes.iter().filter(|(_, record)| record.in_progress());
+        let left: Vec<Text> =
+            all.map(|(name, _)| name).filter(|name| !ordered.contains(name)).cloned().collect();
+        ordered.extend(left);
+        ordered
     }
 
     /// Steps one draining node; false when the plan has no more to do with it.
@@ -209,7 +211,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn has_finalizer(&self) -> bool {
+    /// Whether the nodes to come may be marked: the finalizer sees to it that the marks are taken back.
+    pub fn may_mark(&self) -> bool {
+        let persisted = self.plan.status.as_ref().is_some_and(|status| status.started_at.is_some());
+        persisted && self.has_finalizer() && self.memory.finished.is_none() && !self.deleting()
+    }
+
+    pub fn has_finalizer(&self) -> bool {
         self.plan.finalizers().iter().any(|finalizer| finalizer == names::FINALIZER)
     }
 
@@ -232,6 +240,7 @@ impl<'a> Run<'a> {
             record.end(NodePhase::Failed, Some((reason, message.to_owned())), round.now);
         }
         self.evicting.clear();
+        self.upcoming.clear();
         self.memory.finished = Some((round.now, PlanPhase::Failed));
         for node in self.not_taken() {
             self.pending.insert(node.name.clone(), (NodeReason::PlanEnded, message.to_owned()));
@@ -239,85 +248,9 @@ impl<'a> Run<'a> {
     }
 
     /// Selected nodes of which the plan remembers nothing.
-    fn not_taken(&self) -> Vec<Arc<Node>> {
+    pub fn not_taken(&self) -> Vec<Arc<Node>> {
         let new = |node: &&Arc<Node>| !self.memory.nodes.contains_key(&node.name);
         self.selection.nodes.iter().filter(new).cloned().collect()
-    }
-
-    /// Says why pending nodes are not started; returns the first one that could be.
-    fn look_at_pending(&mut self, round: &mut Round<'_>) -> Option<Arc<Node>> {
-        let mut startable = None;
-        let mut looked_at = 0;
-        for node in self.not_taken() {
-            if startable.is_some() && looked_at >= round.settings.lookahead {
-                self.pending.insert(node.name.clone(), (NodeReason::AwaitingSlot, words::awaiting_slot()));
-                continue;
-            }
-            looked_at += 1;
-            if let Some(obstacle) = self.obstacle(round, &node) {
-                self.pending.insert(node.name.clone(), obstacle);
-            } else {
-                self.pending.insert(node.name.clone(), (NodeReason::AwaitingSlot, words::awaiting_slot()));
-                startable.get_or_insert(node);
-            }
-        }
-        startable
-    }
-
-    /// What keeps a pending node from being started.
-    fn obstacle(&mut self, round: &mut Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
-        if let Some(Holder { name: other, .. }) =
-            round.holders.get(&node.name).filter(|holder| holder.uid != self.uid)
-        {
-            return Some((NodeReason::ClaimedByOther, words::held_by(other)));
-        }
-        let foreign = |key: &str| FOREIGN_TAINTS.iter().find(|foreign| **foreign == key);
-        if let Some(taint) = node.taints.iter().find_map(|taint| foreign(&taint.key)) {
-            return Some((NodeReason::ClaimedByOther, words::taken_away(taint)));
-        }
-        let survey = Survey::of(node, round.cluster, &round.explainer, &self.policy);
-        let blocked = words::blocked(&survey);
-        self.surveys.insert(node.name.clone(), survey);
-        blocked.map(|message| (NodeReason::Blocked, message))
-    }
-
-    /// Starts the next node, or lets the idle clock run.
-    fn start_or_idle(&mut self, round: &mut Round<'_>, startable: Option<Arc<Node>>) {
-        if self.memory.nodes.values().any(Record::in_progress) {
-            self.memory.idle_since = None;
-            return;
-        }
-        if let Some(node) = startable {
-            self.memory.idle_since = None;
-            self.pending.remove(&node.name);
-            self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
-            round
-                .holders
-                .insert(node.name.clone(), Holder { uid: self.uid.clone(), name: self.name.clone() });
-            return;
-        }
-        if self.pending.is_empty() {
-            return;
-        }
-        let idle_since = *self.memory.idle_since.get_or_insert(round.now);
-        let until =
-            idle_since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
-        round.wake(until);
-        if round.now >= until {
-            self.give_up_pending(round);
-        } else if self.pending.values().all(|(reason, _)| *reason == NodeReason::Blocked) {
-            self.stalled =
-                Some(Stall::AllBlocked(words::all_blocked(self.pending.len(), until, &brief::pending(self))));
-        }
-    }
-
-    /// The idle clock has run out: what could not be started has failed, for the reason it then has.
-    fn give_up_pending(&mut self, round: &Round<'_>) {
-        for node in self.not_taken() {
-            let Some((reason, message)) = self.pending.remove(&node.name) else { continue };
-            let failed = Record::never_started(&node.uid, NodePhase::Failed, reason, message, round.now);
-            self.memory.nodes.insert(node.name.clone(), failed);
-        }
     }
 
     /// Ends the plan when too many nodes have failed or all have ended.
@@ -358,7 +291,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Gives back what the plan holds and no longer works on; takes the finalizer off when nothing is left.
+    /// Gives back what the plan holds and no longer works on.
     ///
     /// Only what the persisted status already says is acted on: a node whose end is decided now is settled in the
     /// next decision, after that status is written.
@@ -376,7 +309,12 @@ impl<'a> Run<'a> {
             let change = ownership::ending(&self.name, &self.plan.spec, record);
             self.actions.push(ownership::patch(node, change));
         }
-        if over && claimed.is_empty() && self.has_finalizer() {
+        self.holds_nothing = over && claimed.is_empty();
+    }
+
+    /// Takes the finalizer off when the plan is over and nothing of it is left on any node.
+    pub fn release(&mut self) {
+        if self.holds_nothing && self.has_finalizer() {
             self.actions.push(Action::RemoveFinalizer);
         }
     }

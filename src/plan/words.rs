@@ -43,8 +43,9 @@ pub fn too_many_nodes(selected: usize, most: usize) -> String {
 }
 
 /// Why a node that could be started is not.
-pub fn awaiting_slot() -> String {
-    "one node is drained at a time; this one has not had its turn".to_owned()
+pub fn awaiting_slot(limit: usize) -> String {
+    let at_a_time = if limit == 1 { "one node is".to_owned() } else { format!("{limit} nodes are") };
+    format!("{at_a_time} drained at a time (pace.maxConcurrentNodes); this one has not had its turn")
 }
 
 /// Why a node is not touched, if a pod on it never clears.

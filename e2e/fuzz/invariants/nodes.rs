@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drainplan::api::{DrainPlan, NodePhase, NodeReason, NodeStatus, OnNodeTimeout, Then, names};
-use drainplan::cluster::{Node, Text};
+use drainplan::cluster::{Node, Taint, Text};
 use drainplan::plan::{Claim, NodeChange};
 use drainplan::simulate::{Act, Fact, World};
 
@@ -65,7 +65,7 @@ impl Nodes {
 
     fn patched(&mut self, world: &World, change: &NodeChange, before: &Node, after: &Node) -> Verdict {
         let name = &after.name;
-        hold(FOREIGN, before.taints == after.taints && before.labels == after.labels, || {
+        hold(FOREIGN, foreign(before) == foreign(after) && before.labels == after.labels, || {
             format!("{name}: taints or labels have changed, from {before:?} to {after:?}")
         })?;
         let by = self.cordoned.get(&after.uid).copied();
@@ -105,6 +105,12 @@ impl Nodes {
             NodeChange::Release => {
                 hold(LEFT_BEHIND, unmarked(after), || format!("{name} is let go as {after:?}"))
             }
+            NodeChange::Mark => hold(LEFT_BEHIND, marked(after) && Claim::on(after).is_none(), || {
+                format!("{name} is to be avoided until its claim, and is {after:?}")
+            }),
+            NodeChange::Unmark => {
+                hold(LEFT_BEHIND, !marked(after), || format!("{name} is not to be avoided, and is {after:?}"))
+            }
             NodeChange::DropStaleMark => Ok(()),
         }
     }
@@ -141,13 +147,22 @@ impl Nodes {
 /// Neither a claim nor what goes with it.
 fn unmarked(node: &Node) -> bool {
     let marks = [names::CLAIM, names::WAS_CORDONED];
-    marks.iter().all(|mark| !node.annotations.contains_key(*mark))
+    !marked(node) && marks.iter().all(|mark| !node.annotations.contains_key(*mark))
+}
+
+fn marked(node: &Node) -> bool {
+    node.taints.iter().any(|taint| &*taint.key == names::PENDING_TAINT)
+}
+
+/// The taints that are not ours.
+fn foreign(node: &Node) -> Vec<&Taint> {
+    node.taints.iter().filter(|taint| &*taint.key != names::PENDING_TAINT).collect()
 }
 
 /// A claim needs a status that says so, and a finalizer.
 fn claimed(world: &World, node: &Node) -> Verdict {
     let name = &node.name;
-    hold(AHEAD, node.unschedulable && Claim::on(node).is_some(), || {
+    hold(AHEAD, node.unschedulable && Claim::on(node).is_some() && !marked(node), || {
         format!("{name} is claimed and cordoned by one and the same patch: {node:?}")
     })?;
     // A patch that was slow may arrive when the plan is gone; the end shows whether the node was swept.

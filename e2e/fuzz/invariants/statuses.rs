@@ -40,9 +40,11 @@ impl Statuses {
     fn written(&mut self, before: Option<&DrainPlanStatus>, plan: &DrainPlan) -> Verdict {
         let Some(status) = &plan.status else { return Ok(()) };
         let name = plan.metadata.name.as_deref().unwrap_or_default();
-        let in_progress = status.nodes.iter().filter(|node| in_progress(node.phase)).count();
-        hold(PACE, in_progress <= max_concurrent(plan), || {
-            format!("{name} has {in_progress} nodes in progress: {:?}", status.nodes)
+        let (now, limit) = (in_progress_of(status), max_concurrent(plan, status));
+        // A limit may fall below what is in progress already.
+        let most = limit.max(before.map_or(0, in_progress_of));
+        hold(PACE, now <= most, || {
+            format!("{name} has {now} nodes in progress, and {limit} may be: {:?}", status.nodes)
         })?;
         self.starts(plan, status, name)?;
         if let Some(before) = before {
@@ -76,9 +78,14 @@ impl Statuses {
     }
 }
 
-/// How many nodes a plan may have in progress: one, until it can say otherwise.
-fn max_concurrent(_: &DrainPlan) -> usize {
-    1
+/// How many nodes a plan may have in progress.
+fn max_concurrent(plan: &DrainPlan, status: &DrainPlanStatus) -> usize {
+    let total = status.node_counts.as_ref().map_or(0, |counts| counts.total);
+    plan.spec.concurrent_nodes(usize::try_from(total).unwrap_or(0))
+}
+
+fn in_progress_of(status: &DrainPlanStatus) -> usize {
+    status.nodes.iter().filter(|node| in_progress(node.phase)).count()
 }
 
 fn in_progress(phase: NodePhase) -> bool {

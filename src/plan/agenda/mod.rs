@@ -27,7 +27,7 @@ use crate::budget::scales_of;
 use crate::cluster::{
     self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, OwnerRef, Raw, Refusal, Scale, Text,
 };
-use pace::{Task, Tasks, doubled, jittered};
+use pace::{Few, Task, Tasks, doubled, jittered};
 
 /// How long changes are collected before a decision.
 const COALESCE: Duration = Duration::from_millis(5);
@@ -145,6 +145,8 @@ pub struct Agenda {
     settings: Settings,
     tasks: Tasks,
     random: Random,
+    /// Marks on nodes to come: none of them is urgent, and every node's watchers get each.
+    marks: Few,
     /// When the status of a plan was last written.
     written: HashMap<String, Duration>,
     /// Nodes that are being claimed, with the uid of the plan.
@@ -169,6 +171,7 @@ impl Agenda {
             settings,
             tasks: Tasks::default(),
             random: Random::new(seed),
+            marks: Few::default(),
             written: HashMap::new(),
             claiming: HashMap::new(),
             lead: Lead::No,
@@ -292,6 +295,17 @@ impl Agenda {
         self.took = took;
         for action in decisions.sweep {
             self.begin(None, action, now);
+        }
+        for action in decisions.marks {
+            if !self.marks.may(now.steady) {
+                self.decide_by(self.marks.next().unwrap_or(now.steady));
+                break;
+            }
+            let begun = self.errands.len();
+            self.begin(None, action, now);
+            if self.errands.len() > begun {
+                self.marks.happens(now.steady);
+            }
         }
         for decision in decisions.plans {
             self.follow_plan(decision, now);

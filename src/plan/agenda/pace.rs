@@ -1,6 +1,6 @@
 //! When to try again what has failed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::Random;
@@ -84,6 +84,35 @@ impl Tasks {
     }
 }
 
+/// Lets a few things happen in any second.
+#[derive(Debug, Default)]
+pub struct Few {
+    /// The last times, oldest first.
+    times: VecDeque<Duration>,
+}
+
+/// How many of them in a second.
+const FEW: usize = 5;
+
+impl Few {
+    /// Whether one more may happen now.
+    pub fn may(&self, now: Duration) -> bool {
+        self.next().is_none_or(|at| at <= now)
+    }
+    /// It happens now.
+    pub fn happens(&mut self, now: Duration) {
+        self.times.push_back(now);
+        if self.times.len() > FEW {
+            self.times.pop_front();
+        }
+    }
+    /// When the next one may happen, if it has to wait.
+    pub fn next(&self) -> Option<Duration> {
+        let oldest = self.times.front().filter(|_| self.times.len() == FEW)?;
+        Some(*oldest + Duration::from_secs(1))
+    }
+}
+
 /// `first` doubled for every failure after the first, at most `longest`.
 pub fn doubled(first: Duration, failures: u32, longest: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1).min(20))).min(longest)
@@ -116,6 +145,20 @@ mod tests {
         assert!(tasks.next(again).unwrap() >= again + FIRST * 2);
         tasks.done(&task());
         assert!(tasks.begin(task(), again));
+    }
+
+    #[test]
+    fn in_any_second_only_a_few_happen() {
+        let mut few = Few::default();
+        let at = Duration::from_millis;
+        for time in [0, 0, 300, 400, 900] {
+            assert!(few.may(at(time)));
+            few.happens(at(time));
+        }
+        assert!(!few.may(at(999)) && few.next() == Some(at(1000)));
+        few.happens(at(1000));
+        few.happens(at(1000));
+        assert!(!few.may(at(1299)) && few.may(at(1300)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`World`] is the obedient server: it takes every decision's status and actions at their word.
 
 mod endings;
+mod marks;
 mod ownership;
 mod pace;
 mod said;
@@ -115,7 +116,7 @@ impl World {
         let decisions = self.decide();
         let counted = self.cluster.evictions.uncounted();
         self.cluster.evictions.counted(&counted, |_| true);
-        let mut done = decisions.sweep.clone();
+        let mut done: Vec<Action> = decisions.sweep.iter().chain(&decisions.marks).cloned().collect();
         for decision in decisions.plans {
             let plan =
                 self.plans.readable.iter_mut().find(|plan| plan.metadata.uid.as_ref() == Some(&decision.uid));
@@ -238,6 +239,10 @@ impl World {
                         node.annotations.remove(&annotation).expect("removing what is not there fails");
                     }
                     ("add", None) if path == "/metadata/annotations" => node.annotated = true,
+                    ("add", None) if path.starts_with("/spec/taints") => taint(node, path, &op["value"]),
+                    ("remove", None) if path.starts_with("/spec/taints/") => {
+                        node.taints.remove(path["/spec/taints/".len()..].parse().unwrap());
+                    }
                     ("add", None) if path == "/spec/unschedulable" => node.unschedulable = true,
                     ("remove", None) if path == "/spec/unschedulable" => {
                         assert!(node.unschedulable, "removing what is not there fails");
@@ -257,8 +262,35 @@ impl World {
         self.cluster.node(node).unwrap().annotations.clone()
     }
 
+    fn marked(&self, node: &str) -> bool {
+        let taints = &self.cluster.node(node).unwrap().taints;
+        taints.iter().any(|taint| {
+            &*taint.key == names::PENDING_TAINT
+                && &*taint.effect == "PreferNoSchedule"
+                && taint.value.is_empty()
+        })
+    }
+
     fn claimed(&self, node: &str) -> bool {
         self.marks(node).contains_key(names::CLAIM)
+    }
+}
+
+fn taint(node: &mut Node, path: &str, value: &Value) {
+    let new = |value: &Value| crate::cluster::Taint {
+        key: value["key"].as_str().unwrap().into(),
+        value: Text::default(),
+        effect: value["effect"].as_str().unwrap().into(),
+    };
+    match value {
+        Value::Array(list) => {
+            assert!(node.taints.is_empty() && path == "/spec/taints", "it would replace others' taints");
+            node.taints = list.iter().map(new).collect();
+        }
+        one => {
+            assert!(!node.taints.is_empty() && path == "/spec/taints/-", "there is no list to add to");
+            node.taints.push(new(one));
+        }
     }
 }
 

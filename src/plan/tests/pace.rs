@@ -181,3 +181,59 @@ fn a_node_born_after_the_start_never_joins() {
     world.run(None);
     assert_eq!(world.status("p").progress.as_deref(), Some("1/1"));
 }
+
+#[test]
+fn as_many_nodes_are_in_progress_as_the_pace_allows() {
+    let nodes = ["a", "b", "c", "d", "e"];
+    let in_progress = |pace: &Value| {
+        let mut world = nodes.iter().fold(World::new(), |world, node| world.node(node));
+        world = world.plan("p", &over(&nodes, &json!({"pace": {"maxConcurrentNodes": pace}})));
+        world.step();
+        world.status("p").node_counts.as_ref().unwrap().draining
+    };
+    assert_eq!(in_progress(&json!(2)), 2);
+    assert_eq!(in_progress(&json!("50%")), 2, "rounded down");
+    assert_eq!(in_progress(&json!("1%")), 1, "at least one");
+    assert_eq!(in_progress(&json!("100%")), 5);
+    assert_eq!(in_progress(&json!(9)), 5);
+}
+
+#[test]
+fn with_several_nodes_at_once_the_room_of_a_budget_goes_to_them_in_order() {
+    let nodes = ["c", "a", "b"];
+    let mut world = nodes.iter().fold(World::new(), |world, node| world.node(node));
+    world = world
+        .service("web", &["a", "b", "c", "spare"], Some(("maxUnavailable", 1)))
+        .plan("p", &over(&nodes, &json!({"pace": {"maxConcurrentNodes": "100%"}})));
+    for _ in 0..3 {
+        world.step();
+    }
+    assert!(nodes.iter().all(|node| world.claimed(node)));
+    world.run(Some("spare"));
+    assert_eq!(world.evicted, ["web-2", "web-0", "web-1"]);
+    assert_eq!(world.phase("p"), PlanPhase::Completed);
+}
+
+#[test]
+fn a_smaller_pace_starts_no_node_until_enough_have_ended() {
+    let mut world = ["a", "b", "c"].iter().fold(World::new(), |world, node| world.node(node));
+    world = world
+        .service("web", &["a", "b", "c"], Some(("maxUnavailable", 1)))
+        .plan("p", &over(&["a", "b", "c"], &json!({"pace": {"maxConcurrentNodes": 2}})));
+    for _ in 0..4 {
+        world.step();
+    }
+    world.edit_plan("p", |plan| {
+        plan.spec.pace =
+            Some(crate::api::Pace { max_concurrent_nodes: Some(crate::api::IntOrPercent::Int(1)) });
+    });
+    let draining = |world: &World| world.status("p").node_counts.as_ref().unwrap().draining;
+    while world.status("p").node_counts.as_ref().unwrap().done < 1 {
+        world.step();
+        world.replace_going(Some("spare"));
+        assert!(draining(&world) <= 2);
+    }
+    assert_eq!(draining(&world), 1);
+    world.run(Some("spare"));
+    assert_eq!(world.phase("p"), PlanPhase::Completed);
+}

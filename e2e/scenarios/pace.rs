@@ -1,0 +1,109 @@
+//! How many nodes at once, and where the pods go meanwhile.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use drainplan::api::{NodePhase, PlanPhase, names};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::{PATIENCE, over, shared};
+use crate::harness::{Bed, PlanRun, Recorder, Template, cordoned, marks, nodes, uid};
+use crate::runner::Case;
+
+pub fn cases() -> Vec<Case> {
+    vec![shared!(60, nodes_to_come_are_avoided), shared!(61, two_nodes_at_once)]
+}
+
+/// The spec of a plan over these nodes with this pace.
+fn paced(nodes: &[String], pace: &Value) -> Value {
+    let mut spec = over(nodes, "2m", "Uncordon");
+    if let Some(spec) = spec.as_object_mut() {
+        spec.insert("pace".to_owned(), json!({"maxConcurrentNodes": pace}));
+    }
+    spec
+}
+
+/// Two services of four replicas, two pods on each of four nodes, which have room for more afterwards; a spare node.
+async fn eight_on_four(bed: &Bed) -> Result<([String; 4], BTreeSet<String>)> {
+    let all = bed.nodes(["a", "b", "c", "d"], 2).await?;
+    let mut uids = BTreeSet::new();
+    for app in ["web", "api"] {
+        bed.space.budget(app, &[app], json!({"maxUnavailable": 1})).await?;
+        bed.space.deployment(app, 4, &Template::new().sim("ready-after", "500ms")).await?;
+    }
+    for app in ["web", "api"] {
+        uids.extend(bed.space.all_ready(app, 4).await?.iter().map(uid));
+        bed.space.budget_allows(app, 4, 1).await?;
+    }
+    bed.nodes(["spare"], 110).await?;
+    for node in &all {
+        nodes::resize(bed.client(), node, 110).await?;
+    }
+    Ok((all, uids))
+}
+
+/// Every pod was moved exactly once, none was refused, and nothing is left on any node.
+async fn ensure_moved_once(bed: &Bed, all: &[String], uids: &BTreeSet<String>) -> Result<()> {
+    let evictions = bed.evictions()?;
+    ensure!(evictions.iter().all(|eviction| eviction.code == 201), "some were refused: {evictions:#?}");
+    let accepted: BTreeSet<String> = bed.accepted()?.into_iter().collect();
+    ensure!(accepted == *uids, "the server accepted {accepted:?}, and the pods were {uids:?}");
+    for node in all {
+        bed.node_rests(node, false, &[]).await?;
+    }
+    Ok(())
+}
+
+/// The most nodes that were in progress in any status of the plan.
+fn most_at_once(plan: &PlanRun) -> usize {
+    let in_progress = |phase| matches!(phase, NodePhase::Draining | NodePhase::HandedOff);
+    let counts = plan
+        .statuses()
+        .into_iter()
+        .map(|status| status.nodes.iter().filter(|node| in_progress(node.phase)).count());
+    counts.max().unwrap_or_default()
+}
+
+async fn nodes_to_come_are_avoided(bed: Bed) -> Result<()> {
+    let (all, uids) = eight_on_four(&bed).await?;
+    let record = bed.record_nodes().await?;
+    let plan = bed.plan("plan", over(&all, "2m", "Uncordon")).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(most_at_once(&plan) == 1, "{} nodes were in progress at once", most_at_once(&plan));
+    ensure_moved_once(&bed, &all, &uids).await?;
+
+    let mark = format!("{}:PreferNoSchedule", names::PENDING_TAINT);
+    let marked = |record: &Recorder<Node>, name: &str| {
+        record.with(|seen| {
+            let of = seen.events.iter().filter(|event| event.object.name_any() == name);
+            let carrying: Vec<bool> = of
+                .filter(|event| marks(&event.object).contains(&mark))
+                .map(|event| cordoned(&event.object))
+                .collect();
+            carrying
+        })
+    };
+    for (number, node) in all.iter().enumerate() {
+        let carrying = marked(&record, node);
+        ensure!(carrying.is_empty() == (number == 0), "{node} carried the mark {} times", carrying.len());
+        ensure!(!carrying.contains(&true), "{node} carried the mark while it was cordoned");
+    }
+    let writes = bed.audit().node_writes(&all[3])?;
+    let ours = writes.iter().filter(|request| request.is_ours() && request.code == 200).count();
+    ensure!(
+        ours == 3,
+        "{} is written to when it is marked, claimed and given back, not {ours} times",
+        all[3]
+    );
+    Ok(())
+}
+
+async fn two_nodes_at_once(bed: Bed) -> Result<()> {
+    let (all, uids) = eight_on_four(&bed).await?;
+    let plan = bed.plan("plan", paced(&all, &json!("50%"))).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(most_at_once(&plan) == 2, "{} nodes were in progress at once", most_at_once(&plan));
+    ensure_moved_once(&bed, &all, &uids).await
+}

@@ -1,0 +1,30 @@
+//! `pace`: how fast a plan goes, and in which steps.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DrainPlanSpec, IntOrPercent};
+
+/// How fast, and in which steps.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.maxConcurrentNodes) || (type(self.maxConcurrentNodes) == int ? \
+        self.maxConcurrentNodes > 0 : !self.maxConcurrentNodes.matches('^0+%$'))")
+    .message("pace.maxConcurrentNodes: write at least 1, or a percentage above 0%; to start no node write suspend: true"))]
+pub struct Pace {
+    /// How many nodes are in progress at once, as a number or a percentage of the selected nodes, rounded down and at
+    /// least 1. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrent_nodes: Option<IntOrPercent>,
+}
+
+impl DrainPlanSpec {
+    /// How many of so many selected nodes may be in progress at once.
+    #[must_use]
+    pub fn concurrent_nodes(&self, selected: usize) -> usize {
+        /// More do not fit a status.
+        const MOST: usize = 200;
+        let written = self.pace.as_ref().and_then(|pace| pace.max_concurrent_nodes.as_ref());
+        written.and_then(|limit| limit.of(selected)).unwrap_or(1).clamp(1, MOST)
+    }
+}

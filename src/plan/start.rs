@@ -1,0 +1,128 @@
+//! Which nodes are started now, and what keeps the others from it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::memory::Record;
+use super::run::{Run, Stall};
+use super::survey::Survey;
+use super::{Holder, Round, brief, words};
+use crate::api::{NodePhase, NodeReason};
+use crate::cluster::Node;
+
+/// Other tools' taints on nodes that they are about to take away.
+const FOREIGN_TAINTS: [&str; 3] =
+    ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"];
+
+/// At least so many of the nodes whose turn comes next are kept in view.
+const FEWEST_UPCOMING: usize = 10;
+
+/// How many nodes may be in progress, and are.
+struct Slots {
+    limit: usize,
+    taken: usize,
+}
+
+impl Slots {
+    fn of(run: &Run<'_>) -> Self {
+        let selected = run.memory.nodes.len() + run.not_taken().len();
+        let taken = run.memory.nodes.values().filter(|record| record.in_progress()).count();
+        Self { limit: run.plan.spec.concurrent_nodes(selected), taken }
+    }
+
+    fn free(&self) -> usize {
+        self.limit.saturating_sub(self.taken)
+    }
+
+    /// How many nodes are looked ahead to.
+    fn upcoming(&self) -> usize {
+        FEWEST_UPCOMING.max(2 * self.limit)
+    }
+}
+
+impl Run<'_> {
+    /// Starts as many nodes as may be, or lets the idle clock run.
+    pub fn start(&mut self, round: &mut Round<'_>) {
+        let slots = Slots::of(self);
+        let mut startable = self.look_at_pending(round, &slots).into_iter();
+        if self.plan.spec.suspend {
+            self.memory.idle_since = None;
+            return;
+        }
+        for node in startable.by_ref().take(slots.free()) {
+            self.pending.remove(&node.name);
+            self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
+            let holder = Holder { uid: self.uid.clone(), name: self.name.clone() };
+            round.holders.insert(node.name.clone(), holder);
+        }
+        self.upcoming = startable.take(slots.upcoming()).map(|node| node.name.clone()).collect();
+        if self.memory.nodes.values().any(Record::in_progress) {
+            self.memory.idle_since = None;
+        } else {
+            self.idle(round);
+        }
+    }
+
+    /// Says why pending nodes are not started; returns those that could be, in order.
+    fn look_at_pending(&mut self, round: &mut Round<'_>, slots: &Slots) -> Vec<Arc<Node>> {
+        let wanted = slots.free() + slots.upcoming();
+        let mut startable = Vec::new();
+        let mut looked_at = 0;
+        for node in self.not_taken() {
+            if startable.len() < wanted || looked_at < round.settings.lookahead {
+                looked_at += 1;
+                if let Some(obstacle) = self.obstacle(round, &node) {
+                    self.pending.insert(node.name.clone(), obstacle);
+                    continue;
+                }
+                startable.push(Arc::clone(&node));
+            }
+            let waits = (NodeReason::AwaitingSlot, words::awaiting_slot(slots.limit));
+            self.pending.insert(node.name.clone(), waits);
+        }
+        startable
+    }
+
+    /// What keeps a pending node from being started.
+    fn obstacle(&mut self, round: &mut Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
+        if let Some(Holder { name: other, .. }) =
+            round.holders.get(&node.name).filter(|holder| holder.uid != self.uid)
+        {
+            return Some((NodeReason::ClaimedByOther, words::held_by(other)));
+        }
+        let foreign = |key: &str| FOREIGN_TAINTS.iter().find(|foreign| **foreign == key);
+        if let Some(taint) = node.taints.iter().find_map(|taint| foreign(&taint.key)) {
+            return Some((NodeReason::ClaimedByOther, words::taken_away(taint)));
+        }
+        let survey = Survey::of(node, round.cluster, &round.explainer, &self.policy);
+        let blocked = words::blocked(&survey);
+        self.surveys.insert(node.name.clone(), survey);
+        blocked.map(|message| (NodeReason::Blocked, message))
+    }
+
+    /// Nothing is in progress and nothing can be started.
+    fn idle(&mut self, round: &mut Round<'_>) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let idle_since = *self.memory.idle_since.get_or_insert(round.now);
+        let until = idle_since.saturating_add(self.node_timeout()).unwrap_or(Timestamp::MAX);
+        round.wake(until);
+        if round.now >= until {
+            self.give_up_pending(round);
+        } else if self.pending.values().all(|(reason, _)| *reason == NodeReason::Blocked) {
+            self.stalled =
+                Some(Stall::AllBlocked(words::all_blocked(self.pending.len(), until, &brief::pending(self))));
+        }
+    }
+
+    /// The idle clock has run out: what could not be started has failed, for the reason it then has.
+    fn give_up_pending(&mut self, round: &Round<'_>) {
+        for node in self.not_taken() {
+            let Some((reason, message)) = self.pending.remove(&node.name) else { continue };
+            let failed = Record::never_started(&node.uid, NodePhase::Failed, reason, message, round.now);
+            self.memory.nodes.insert(node.name.clone(), failed);
+        }
+    }
+}
