@@ -220,7 +220,8 @@ fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act
             None => return Vec::new(),
         },
         62..=79 => return by_people(chance, of, at, then),
-        80..=83 => return around(at, then, Act::ManagerStops, Act::ManagerStarts),
+        80..=83 if chance.percent(50) => return around(at, then, Act::ManagerStops, Act::ManagerStarts),
+        80..=83 => return stale_numbers(chance, of, lasts),
         84 | 85 => return around(at, then, Act::SchedulerStops, Act::SchedulerStarts),
         86..=91 => match machine_fault(chance, of, at) {
             Some(acts) => return acts,
@@ -232,6 +233,20 @@ fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act
         },
     };
     vec![(at, act)]
+}
+
+/// Nobody counts any more, pods fail, and a plan begins.
+fn stale_numbers(chance: &mut Chance, of: &Scenario, lasts: Duration) -> Vec<(Duration, Act)> {
+    let begins = chance.pick(&of.plans).map_or(Duration::ZERO, |(at, _)| *at);
+    let mut acts = around(begins, begins + lasts, Act::ManagerStops, Act::ManagerStarts);
+    for workload in &of.workloads {
+        if chance.percent(40) {
+            continue;
+        }
+        let at = begins + chance.millis(0, 20);
+        acts.push((at, Act::PodFails(workload.key(), chance.count(0, 9), lasts)));
+    }
+    acts
 }
 
 fn around(at: Duration, then: Duration, begins: Act, ends: Act) -> Vec<(Duration, Act)> {

@@ -38,7 +38,7 @@ impl Default for Fuzz {
 
 /// An invariant that does not hold, and where.
 pub struct Failure {
-    seed: u64,
+    pub seed: u64,
     scenario: Scenario,
     pub violation: Violation,
     try_out: fn(&Scenario) -> (Run, Option<Violation>),

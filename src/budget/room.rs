@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Cluster, Pdb, PodKey};
 
 use super::verdict::spend;
@@ -19,7 +20,7 @@ pub fn room(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> i32 {
     let reported =
         budget.status.disruptions_allowed.saturating_sub(cluster.evictions.of_budget(&budget.key()));
     let computed = recompute(cluster, budget, now);
-    let recomputed = if computed.unread_scales.is_empty() {
+    let recomputed = if computed.unread_scales.is_empty() && !planted(Planted::StaleAllowance) {
         computed.numbers.disruptions_allowed.saturating_sub(still_healthy_in_flight(cluster, budget))
     } else {
         i32::MAX

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::planted::{Planted, planted};
 use super::{BudgetKey, Pdb, PodKey, Text};
 
 /// How long an accepted eviction counts as in flight when no budget ever shows it.
@@ -112,7 +113,8 @@ impl Evictions {
     /// Drops what has waited too long to be seen.
     pub fn expire(&mut self, now: Timestamp) {
         self.in_flight.retain(|_, eviction| eviction.accepted.is_none_or(|at| at + UNSEEN_LIMIT > now));
-        self.going.retain(|_, at| *at + UNSEEN_LIMIT > now);
+        let kept = planted(Planted::EvictedAgain);
+        self.going.retain(|_, at| kept || *at + UNSEEN_LIMIT > now);
         self.refusals.retain(|_, refusal| refusal.believed_until() > now);
     }
     /// When the next eviction in flight, or refusal, is dropped.
@@ -125,11 +127,14 @@ impl Evictions {
     /// A pod is seen to go, or to be gone.
     pub fn seen_going(&mut self, uid: &str) {
         self.refusals.remove(uid);
-        self.going.remove(uid);
+        if !planted(Planted::EvictedAgain) {
+            self.going.remove(uid);
+        }
     }
     /// The evictions of a budget in flight, in no order.
     pub fn in_flight_of(&self, key: &BudgetKey) -> impl Iterator<Item = &InFlight> {
-        self.in_flight.values().filter(move |eviction| eviction.budgets.contains(key))
+        let counted = !planted(Planted::InFlightForgotten);
+        self.in_flight.values().filter(move |eviction| counted && eviction.budgets.contains(key))
     }
     /// How many evictions of a budget are in flight.
     #[must_use]

@@ -1,8 +1,8 @@
-//! Deliberate errors for `make parity MUTATE=n`, which must find each of them.
+//! Deliberate errors: `make parity MUTATE=n` must find those in the model, `make fuzz-planted` those in the plan.
 //!
 //! Without the feature `planted`, as in every build that is shipped, [`planted`] is a constant `false`.
 
-/// A deliberate error in the model.
+/// A deliberate error; those from [`Planted::InFlightForgotten`] on are not in the model but in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
     /// Percentages round down.
@@ -29,6 +29,25 @@ pub enum Planted {
     DesiredZeroLetsGo,
     /// A budget that expects no pods may allow a disruption.
     NothingExpectedAllows,
+
+    /// Evictions in flight do not count against a budget's room.
+    InFlightForgotten,
+    /// A node is cordoned first and claimed afterwards.
+    ClaimAfterCordon,
+    /// The time of a node in progress counts from the start of the process.
+    DeadlineFromStart,
+    /// A node that is given back keeps its claim.
+    ClaimLeft,
+    /// The taint of a node whose turn comes soon is left on it.
+    TaintLeft,
+    /// A cordon that was there before ours is lifted.
+    ForeignCordonLifted,
+    /// Whoever starts anew evicts pods again that terminate already.
+    EvictedAgain,
+    /// The allowance that a budget reports is believed, however old it is.
+    StaleAllowance,
+    /// What a status only reports, that a node waits and why, is read back as memory.
+    ReportRead,
 }
 
 #[cfg(feature = "planted")]

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use super::run::Run;
 use super::survey::Surveyed;
 use super::{Action, Evict, Round};
-use crate::cluster::{BudgetKey, Text};
+use crate::cluster::planted::{Planted, planted};
+use crate::cluster::{BudgetKey, OwnerRef, Text};
 use crate::explain::Treatment;
 
 /// Chooses evictions. A budget's room goes to the node that was started first.
@@ -52,7 +53,7 @@ fn order(surveyed: &Surveyed) -> (bool, Reverse<bool>) {
 fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
     let (pod, judgement) = (&surveyed.pod, &surveyed.judgement);
     if judgement.treatment != Treatment::Evict
-        || pod.terminating()
+        || (pod.terminating() && !planted(Planted::EvictedAgain))
         || judgement.verdict.code != 201
         || round.cluster.evictions.is_in_flight(&pod.uid)
     {
@@ -70,8 +71,12 @@ fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
 /// Takes one disruption of each budget, or of none when one of them has no room.
 fn spend(round: &mut Round<'_>, budgets: &[BudgetKey]) -> bool {
     let has_room = |key: &BudgetKey| {
-        let room = round.cluster.budget(key).map_or(0, |budget| round.explainer.standing(budget).room);
-        room > round.spent.get(key).copied().unwrap_or(0)
+        let standing = round.cluster.budget(key).map(|budget| round.explainer.standing(budget));
+        // What could not be read leaves the decision to the reported allowance; what nobody has asked for yet does not.
+        let asked = |owner: &OwnerRef| round.cluster.scale(&owner.uid).is_some();
+        let known =
+            standing.filter(|known| known.computed.unread_scales.iter().all(|(_, owner)| asked(owner)));
+        known.is_some_and(|known| known.room > round.spent.get(key).copied().unwrap_or(0))
     };
     if !budgets.iter().all(has_room) {
         return false;

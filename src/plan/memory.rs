@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::api::{DrainPlan, NodePhase, NodeReason, PlanPhase};
+use crate::api::{DrainPlan, NodePhase, NodeReason, NodeStatus, PlanPhase};
 use crate::cluster::Text;
+use crate::cluster::planted::{Planted, planted};
 
 /// What a plan remembers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -100,7 +101,9 @@ impl Memory {
                 nodes.insert(Text::from(name.as_str()), Record::remembered_by_name(phase));
             }
         }
-        for node in status.nodes.iter().filter(|node| node.phase != NodePhase::Pending) {
+        let remembered =
+            |node: &&NodeStatus| node.phase != NodePhase::Pending || planted(Planted::ReportRead);
+        for node in status.nodes.iter().filter(remembered) {
             // What is said of a node in progress is said anew each time.
             let ended = !matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
             let record = Record {

@@ -41,6 +41,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase};
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{BudgetKey, Cluster, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
 
@@ -145,7 +146,7 @@ impl Evict {
     /// needs to be looked at; a stale uid would be refused and yet charge the budget.
     #[must_use]
     pub fn is_about(&self, uid: Option<&str>, terminating: bool) -> bool {
-        uid == Some(&*self.uid) && !terminating
+        uid == Some(&*self.uid) && (!terminating || planted(Planted::EvictedAgain))
     }
 }
 

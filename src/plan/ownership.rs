@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Action;
 use super::memory::Record;
 use crate::api::{DrainPlanSpec, NodePhase, NodeReason, OnNodeTimeout, Then, names};
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Node, Taint};
 
 /// A claim, as the node's annotation carries it: `<plan name>/<plan uid>/<run>/<since>`.
@@ -99,7 +100,11 @@ pub fn patch(node: &Node, change: NodeChange) -> Action {
         NodeChange::Claim { claim } => claim_ops(&mut ops, node, claim),
         NodeChange::GiveBack => {
             remove_marks(&mut ops, node);
-            if node.unschedulable && !node.annotations.contains_key(names::WAS_CORDONED) {
+            if planted(Planted::ClaimLeft) {
+                ops.retain(|op| op.get("path") != Some(&json!(annotation_path(names::CLAIM))));
+            }
+            let foreign = node.annotations.contains_key(names::WAS_CORDONED);
+            if node.unschedulable && (!foreign || planted(Planted::ForeignCordonLifted)) {
                 ops.push(json!({"op": "remove", "path": "/spec/unschedulable"}));
             }
         }
@@ -149,6 +154,10 @@ fn remove_taint(ops: &mut Vec<Value>, node: &Node) {
 }
 
 fn claim_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
+    if planted(Planted::ClaimAfterCordon) && !node.unschedulable {
+        ops.push(json!({"op": "add", "path": "/spec/unschedulable", "value": true}));
+        return;
+    }
     if !node.annotated {
         ops.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
     }

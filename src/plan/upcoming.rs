@@ -11,6 +11,7 @@ use super::ownership::{self, NodeChange, is_marked};
 use super::run::Run;
 use super::{Action, Claim, Round};
 use crate::cluster::Text;
+use crate::cluster::planted::{Planted, planted};
 
 /// Evictions wait until so many of the next nodes are marked: as many as are written in a second.
 const FIRST: usize = 5;
@@ -48,7 +49,7 @@ pub fn mark(round: &mut Round<'_>, runs: &mut [Run<'_>], sweep: &[Action]) -> Up
             continue;
         }
         left_over = true;
-        if !patched.contains(&node.name) {
+        if !patched.contains(&node.name) && !planted(Planted::TaintLeft) {
             patches.push(ownership::patch(node, NodeChange::Unmark));
         }
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use drainplan::budget::recompute;
-use drainplan::cluster::{BudgetKey, Text};
+use drainplan::budget::{recompute, scales_of};
+use drainplan::cluster::{BudgetKey, Cluster, Scale, Text};
 use drainplan::simulate::{Fact, World};
 use jiff::{SignedDuration, Timestamp};
 
@@ -42,6 +42,8 @@ struct Sent {
     at: Timestamp,
     /// The process knew everything that was older.
     known: Timestamp,
+    /// It could not read an owner's scale: then the reported allowance alone decides, and the message says so.
+    blind: bool,
     by: Life,
 }
 
@@ -58,7 +60,8 @@ impl Budgets {
                 let Some(sender) = world.processes().get(*process) else { return Ok(()) };
                 let by = (*process, sender.life());
                 let known = sender.behind_since(world.now());
-                self.under_way.insert(eviction.uid.clone(), Sent { at: world.now(), known, by });
+                let blind = eviction.spends.iter().any(|key| is_blind(sender.agenda().cluster(), key));
+                self.under_way.insert(eviction.uid.clone(), Sent { at: world.now(), known, blind, by });
                 for key in &eviction.spends {
                     let history = self.histories.entry(key.clone()).or_default();
                     history.sent.insert(eviction.uid.clone(), (world.now(), by));
@@ -92,7 +95,7 @@ impl Budgets {
         let knowable = history.states.iter().filter(|state| state.until_after(sent.known, &history.states));
         let best =
             knowable.filter(|state| state.at <= sent.at).map(|state| state.spare + state.evicted).max();
-        let overdrawn = spare < 0 && best.is_some_and(|best| history.evicted > best);
+        let overdrawn = !sent.blind && spare < 0 && best.is_some_and(|best| history.evicted > best);
         hold("3 no budget is driven below its desired healthy count by us", !overdrawn, || {
             format!(
                 "the eviction of {uid} leaves {}/{} {} healthy pods short; decided at {} knowing all before {}",
@@ -161,6 +164,12 @@ impl State {
         self.at >= instant
             || all.iter().find(|other| other.at > self.at).is_none_or(|next| next.at >= instant)
     }
+}
+
+/// An owner's scale could not be read.
+fn is_blind(cluster: &Cluster, key: &BudgetKey) -> bool {
+    let owners = cluster.budget(key).map(|budget| scales_of(cluster, budget)).unwrap_or_default();
+    owners.iter().any(|(_, owner)| matches!(cluster.scale(&owner.uid), Some(Scale::Unreadable(_))))
 }
 
 /// Healthy pods beyond what the budget wants; `None` when that cannot be computed.

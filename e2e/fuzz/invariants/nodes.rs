@@ -6,6 +6,7 @@ use drainplan::api::{DrainPlan, NodePhase, NodeReason, NodeStatus, OnNodeTimeout
 use drainplan::cluster::{Node, Taint, Text};
 use drainplan::plan::{Claim, NodeChange};
 use drainplan::simulate::{Act, Fact, World};
+use jiff::{SignedDuration, Timestamp};
 
 use super::evictions::holder;
 use super::{Verdict, hold};
@@ -23,15 +24,22 @@ enum By {
     Unknown,
 }
 
+/// How long a request may be on its way; what it was decided from may have been overtaken since, even by whoever sent
+/// it, and no order holds between a node and a status.
+const UNDER_WAY: SignedDuration = SignedDuration::from_secs(5);
+
 pub struct Nodes {
     /// By the node's uid; absent when it is not cordoned.
     cordoned: BTreeMap<Text, By>,
+    /// Until when a status has called a node Draining, by the uids of the plan and the node.
+    drained_until: BTreeMap<(String, String), Timestamp>,
 }
 
 impl Nodes {
     pub fn new(world: &World) -> Self {
         let cordoned = world.store().cluster().nodes().filter(|node| node.unschedulable);
-        Self { cordoned: cordoned.map(|node| (node.uid.clone(), By::Others)).collect() }
+        let cordoned = cordoned.map(|node| (node.uid.clone(), By::Others)).collect();
+        Self { cordoned, drained_until: BTreeMap::new() }
     }
 
     pub fn judge(&mut self, world: &World, fact: &Fact) -> Verdict {
@@ -39,6 +47,13 @@ impl Nodes {
             Fact::NodePatched { change, before, after, .. } => self.patched(world, change, before, after),
             Fact::Acted(act) => {
                 self.acted(world, act);
+                Ok(())
+            }
+            Fact::StatusWritten { before: Some(before), plan, .. } => {
+                let uid = plan.metadata.uid.clone().unwrap_or_default();
+                for record in before.nodes.iter().filter(|record| record.phase == NodePhase::Draining) {
+                    self.drained_until.insert((uid.clone(), record.uid.clone()), world.now());
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -50,8 +65,8 @@ impl Nodes {
         let Some(node) = world.store().cluster().node(name) else { return };
         let by = match act {
             Act::StripAnnotations(_) => By::Unknown,
-            // Under our claim a cordon looks like ours.
-            _ if Claim::on(node).is_some() && !self.cordoned.contains_key(&node.uid) => By::Us,
+            // Under our claim a cordon looks like ours, unless there was one before the claim.
+            _ if claimed_uncordoned(node) && !self.cordoned.contains_key(&node.uid) => By::Us,
             _ => By::Others,
         };
         if !node.unschedulable {
@@ -82,7 +97,7 @@ impl Nodes {
             _ => {}
         }
         match change {
-            NodeChange::Claim { .. } => claimed(world, after),
+            NodeChange::Claim { .. } => self.claimed(world, after),
             NodeChange::GiveBack => {
                 let ours = matches!(by, Some(By::Us)) && after.unschedulable;
                 hold(LEFT_BEHIND, !ours && unmarked(after), || format!("{name} is given back as {after:?}"))
@@ -115,6 +130,26 @@ impl Nodes {
         }
     }
 
+    /// A claim needs a status that says so, and a finalizer.
+    fn claimed(&self, world: &World, node: &Node) -> Verdict {
+        let name = &node.name;
+        hold(AHEAD, node.unschedulable && Claim::on(node).is_some() && !marked(node), || {
+            format!("{name} is claimed and cordoned by one and the same patch: {node:?}")
+        })?;
+        // A patch that was slow may arrive when the plan is gone; the end shows whether the node was swept.
+        let Some(plan) = holder(world, name) else { return Ok(()) };
+        let written = record(plan, node);
+        let said = || {
+            let uid = plan.metadata.uid.clone().unwrap_or_default();
+            let until = self.drained_until.get(&(uid, node.uid.to_string()));
+            until.is_some_and(|until| world.now().duration_since(*until) < UNDER_WAY)
+        };
+        let drained = written.is_some_and(|written| written.phase == NodePhase::Draining);
+        hold(AHEAD, drained || said(), || format!("{name} is claimed, and the status says {written:?}"))?;
+        let held = plan.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER);
+        hold(AHEAD, held || !drained, || format!("{name} is claimed by a plan without our finalizer"))
+    }
+
     /// At the end no node carries anything of ours.
     pub fn judge_the_end(&self, world: &World) -> Verdict {
         for node in world.store().cluster().nodes() {
@@ -144,6 +179,11 @@ impl Nodes {
     }
 }
 
+/// Claimed when it was not cordoned.
+fn claimed_uncordoned(node: &Node) -> bool {
+    Claim::on(node).is_some() && !node.annotations.contains_key(names::WAS_CORDONED)
+}
+
 /// Neither a claim nor what goes with it.
 fn unmarked(node: &Node) -> bool {
     let marks = [names::CLAIM, names::WAS_CORDONED];
@@ -157,24 +197,6 @@ fn marked(node: &Node) -> bool {
 /// The taints that are not ours.
 fn foreign(node: &Node) -> Vec<&Taint> {
     node.taints.iter().filter(|taint| &*taint.key != names::PENDING_TAINT).collect()
-}
-
-/// A claim needs a status that says so, and a finalizer.
-fn claimed(world: &World, node: &Node) -> Verdict {
-    let name = &node.name;
-    hold(AHEAD, node.unschedulable && Claim::on(node).is_some() && !marked(node), || {
-        format!("{name} is claimed and cordoned by one and the same patch: {node:?}")
-    })?;
-    // A patch that was slow may arrive when the plan is gone; the end shows whether the node was swept.
-    let Some(plan) = holder(world, name) else { return Ok(()) };
-    let written = record(plan, node);
-    hold(AHEAD, written.is_some_and(|written| written.phase == NodePhase::Draining), || {
-        format!("{name} is claimed, and the status says {written:?}")
-    })?;
-    let held = plan.metadata.finalizers.as_ref();
-    hold(AHEAD, held.is_some_and(|held| held.iter().any(|finalizer| finalizer == names::FINALIZER)), || {
-        format!("{name} is claimed by a plan without our finalizer")
-    })
 }
 
 fn record<'p>(plan: &'p DrainPlan, node: &Node) -> Option<&'p NodeStatus> {

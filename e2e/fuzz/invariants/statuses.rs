@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase};
+use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, PlanPhase};
 use drainplan::cluster::Text;
 use drainplan::simulate::{Fact, World};
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use super::{Verdict, hold};
 const PACE: &str = "1 no more nodes in progress than maxConcurrentNodes";
 const FINAL: &str = "what has ended stays ended";
 const EMPTY: &str = "a node is Done when it is empty";
+const COMPLETED: &str = "a plan is Completed when none of its nodes is left or has failed";
 
 #[derive(Default)]
 pub struct Statuses {
@@ -47,6 +48,9 @@ impl Statuses {
             format!("{name} has {now} nodes in progress, and {limit} may be: {:?}", status.nodes)
         })?;
         self.starts(plan, status, name)?;
+        hold(COMPLETED, status.phase != Some(PlanPhase::Completed) || all_well(status), || {
+            format!("{name} is Completed, and its nodes are {:?}", phases(status))
+        })?;
         if let Some(before) = before {
             still_ended(before, status, name)?;
             for node in newly_done(before, status) {
@@ -90,6 +94,10 @@ fn in_progress_of(status: &DrainPlanStatus) -> usize {
 
 fn in_progress(phase: NodePhase) -> bool {
     matches!(phase, NodePhase::Draining | NodePhase::HandedOff)
+}
+
+fn all_well(status: &DrainPlanStatus) -> bool {
+    phases(status).values().all(|phase| matches!(phase, NodePhase::Done | NodePhase::Skipped))
 }
 
 /// Nodes by name and phase, also those that are only named.

@@ -275,7 +275,10 @@ impl Agenda {
         }
         self.cluster.evictions.expire(now.wall);
         self.tasks.forget_old(now.steady);
-        Some(decide(&self.plans.view(), &self.cluster, now.wall, &self.settings))
+        let plans = self.plans.view();
+        #[cfg(feature = "planted")]
+        let plans = plans::with_planted_clocks(plans, now);
+        Some(decide(&plans, &self.cluster, now.wall, &self.settings))
     }
 
     /// Whether the plans have been read since this process may act; asks for them if not.

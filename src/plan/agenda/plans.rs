@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 
 use crate::api::DrainPlan;
+#[cfg(feature = "planted")]
+use crate::api::NodePhase;
 use crate::cluster::older;
 use crate::plan::Plans;
 
@@ -174,4 +176,19 @@ impl PlanStore {
             unreadable: self.unreadable.values().cloned().collect(),
         }
     }
+}
+
+/// The planted error that lets the time of nodes in progress count from the start of the process.
+#[cfg(feature = "planted")]
+pub fn with_planted_clocks(mut plans: Plans, now: super::Moment) -> Plans {
+    use crate::cluster::planted::{Planted, planted};
+
+    let began = jiff::SignedDuration::try_from(now.steady).map_or(now.wall, |since| now.wall - since);
+    let nodes = plans.readable.iter_mut().filter_map(|plan| Arc::make_mut(plan).status.as_mut());
+    for node in nodes.flat_map(|status| &mut status.nodes).filter(|_| planted(Planted::DeadlineFromStart)) {
+        if let Some(started) = node.started_at.as_mut().filter(|_| node.phase == NodePhase::Draining) {
+            started.0 = started.0.max(began);
+        }
+    }
+    plans
 }

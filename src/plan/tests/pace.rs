@@ -1,6 +1,7 @@
 //! What is started and evicted, and in which order.
 
 use super::*;
+use crate::cluster::Scale;
 
 #[test]
 fn a_node_is_written_down_before_it_is_touched_and_the_finalizer_comes_before_the_claim() {
@@ -26,6 +27,26 @@ fn as_many_pods_of_a_budget_go_as_it_has_room() {
     assert_eq!(evictions(&world.step()).len(), 2);
     assert_eq!(evictions(&world.step()).len(), 0, "nothing is back yet");
     world.replace_going(Some("b"));
+    assert_eq!(evictions(&world.step()).len(), 1);
+}
+
+#[test]
+fn a_reported_allowance_decides_alone_only_when_the_scale_was_asked_for_in_vain() {
+    let mut world = World::new().node("a").plan("p", &over(&["a"], &json!({})));
+    let shard = OwnerRef { api_version: "example.com/v1".into(), kind: "Shard".into(), ..owner("shard") };
+    for name in ["web-0", "web-1"] {
+        let owner = Some(Arc::new(shard.clone()));
+        world.cluster.apply_pod(Pod { owner, ..pod(name, "web", Some("a")) });
+    }
+    let mut budget = pdb("web", "maxUnavailable", 1);
+    budget.status.disruptions_allowed = 1;
+    world.cluster.apply_budget(budget);
+    for _ in 0..3 {
+        world.step();
+    }
+    assert_eq!(evictions(&world.step()).len(), 0, "whoever has just started knows no scale");
+    assert_eq!(world.decide().scales, [("shop".into(), shard)]);
+    world.cluster.record_scale("shard".into(), Scale::Unreadable("403".into()));
     assert_eq!(evictions(&world.step()).len(), 1);
 }
 

@@ -1,0 +1,57 @@
+//! Deliberate errors in the plan, each of which the invariants must notice.
+
+use drainplan::cluster::planted::Planted;
+
+use super::fuzz::Fuzz;
+
+/// Within so many steps.
+const STEPS: u64 = 100_000;
+
+/// The errors, as one says them. A new one takes a variant of [`Planted`], the place where it takes effect, and a line.
+const ERRORS: [(Planted, &str); 9] = [
+    (Planted::InFlightForgotten, "evictions in flight are not counted"),
+    (Planted::ClaimAfterCordon, "a node is cordoned before it is claimed"),
+    (Planted::DeadlineFromStart, "deadlines count from the start of a process"),
+    (Planted::ClaimLeft, "a claim is left behind"),
+    (Planted::TaintLeft, "a taint is left behind"),
+    (Planted::ForeignCordonLifted, "a foreign cordon is lifted"),
+    (Planted::EvictedAgain, "pods are evicted again after a restart"),
+    (Planted::StaleAllowance, "a stale allowance is believed"),
+    (Planted::ReportRead, "a report is read back as memory"),
+];
+
+/// Plants one error after the other; true when each was noticed.
+pub fn all_noticed() -> bool {
+    let mut noticed = 0;
+    for (error, words) in ERRORS {
+        plant(error as u8);
+        let mut fuzz = Fuzz::default();
+        let failure = fuzz.run(STEPS, 1);
+        plant(0);
+        match failure {
+            Some(failure) => {
+                noticed += 1;
+                println!(
+                    "{words:<46} noticed after {:>6} steps, seed {:>3}: {}",
+                    fuzz.steps, failure.seed, failure.violation.invariant
+                );
+            }
+            None => println!("{words:<46} NOT NOTICED within {} steps", fuzz.steps),
+        }
+    }
+    println!("{noticed} of {} planted errors were noticed within {STEPS} steps each", ERRORS.len());
+    noticed == ERRORS.len()
+}
+
+#[cfg(feature = "planted")]
+fn plant(number: u8) {
+    drainplan::cluster::planted::plant(number);
+}
+
+#[cfg(not(feature = "planted"))]
+fn plant(_: u8) {}
+
+/// Whether errors can be planted in this build.
+pub const fn possible() -> bool {
+    cfg!(feature = "planted")
+}
