@@ -6,8 +6,10 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod held;
 mod live;
 mod screen;
+mod server;
 mod stage;
 mod story;
 mod verdict;
@@ -22,14 +24,14 @@ use anyhow::{Context as _, Result, bail};
 use harness::{Installation, Testbed, interrupted};
 use screen::say;
 use stage::Stages;
-use story::Story;
+use story::{Load, Story};
 
 /// What the demo is told.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Task {
     Demo,
-    /// The demo, with a budget that lets go what the demo expects it to hold.
-    Drainable,
+    /// The demo, with budgets that let go what the demo expects them to hold.
+    Lax,
     /// Whether the demo notices that.
     SelfCheck,
 }
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
     let task = match std::env::args().nth(1).as_deref() {
         None if asked("DEMO_SELFCHECK") => Task::SelfCheck,
         None => Task::Demo,
-        Some("--drainable") => Task::Drainable,
+        Some("--lax") => Task::Lax,
         Some("--selfcheck") => Task::SelfCheck,
         Some(other) => {
             eprintln!("{other} is not known; there is --selfcheck");
@@ -60,27 +62,32 @@ fn asked(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The demo must find exactly the difference that was made.
+/// The demo must find exactly the differences that were made.
 fn self_check() -> Result<bool> {
-    say!("The demo with a budget that is made drainable: it must exit 1 and name {}.", story::HELD);
+    let wanted: Vec<&str> =
+        verdict::EXPECTATIONS.iter().filter(|(.., lax)| *lax).map(|(_, what, _)| *what).collect();
+    say!("The demo with budgets that are too lax: it must exit 1 and name what is not as it should be,");
+    say!("{} of {} expectations, no other.", wanted.len(), verdict::EXPECTATIONS.len());
     let mut child = Command::new(std::env::current_exe()?)
-        .arg("--drainable")
+        .arg("--lax")
         .env_remove("DEMO_KEEP")
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut printed = Vec::new();
+    let mut differing = Vec::new();
     for line in BufReader::new(child.stdout.take().context("no output to read")?).lines() {
         let line = line?;
         say!("{}", format!("  │ {line}").trim_end());
-        printed.push(line);
+        let differs = line.trim_start().strip_prefix(verdict::DIFFERS);
+        if let Some((what, _)) = differs.and_then(|line| line.split_once(verdict::INSTEAD)) {
+            differing.push(what.trim().to_owned());
+        }
     }
     let ended = child.wait()?;
-    let differences: Vec<&String> = printed.iter().filter(|line| line.contains(verdict::DIFFERS)).collect();
-    if ended.code() == Some(1) && differences.iter().any(|line| line.contains(story::HELD)) {
-        say!("\nself-check: good, the demo exited 1 and named what differs");
+    if ended.code() == Some(1) && differing == wanted {
+        say!("\nself-check: good, the demo exited 1 and named exactly what differs");
         return Ok(true);
     }
-    say!("\nself-check: FAILED, the demo ended with {ended} and named {differences:?}");
+    say!("\nself-check: FAILED, the demo ended with {ended} and named {differing:#?}, not {wanted:#?}");
     Ok(false)
 }
 
@@ -108,8 +115,9 @@ async fn tell(task: Task) -> Result<bool> {
         "kubectl apply --server-side -k manifests/; the controller runs as its service account",
     );
     let installation = Installation::on(testbed, program.clone()).await?;
-    stages.begin("load", "a service that is slow to be replaced, and one that can never be drained");
-    let story = Story::load(&installation, task == Task::Drainable).await?;
+    stages.begin("load", "a service that is slow to be replaced, and five that can never be drained");
+    let load = if task == Task::Lax { Load::Lax } else { Load::Told };
+    let story = Story::load(&installation, load).await?;
     stages.begin("drain", &format!("kubectl apply --server-side -f {}", story::SAMPLE));
     let status = live::drain(&installation, &story).await?;
     stages.begin("report", "");

@@ -5,21 +5,31 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
-use serde_json::{Map, json};
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
 
-use super::harness::{Installation, PlanRun, Recorder, Space, Template, node_of, nodes, uid};
+use super::harness::{Installation, PlanRun, Recorder, Request, Space, Template, node_of, nodes, uid};
+use super::held::{HELD, Held};
 use super::screen::say;
 
 /// The plan, as the samples have it.
 pub const SAMPLE: &str = "manifests/samples/rehearsal.yaml";
 pub const PLAN: &str = "rehearsal";
-/// The nodes with the shop's pods.
-pub const WITH_SHOP: [&str; 3] = ["worker-1", "worker-3", "worker-4"];
-/// The node with the ledger.
-pub const HELD: &str = "worker-2";
-/// The pods of the shop.
-pub const REPLICAS: usize = 6;
+/// The nodes with the shop's pods, and how many are on each.
+pub const WITH_SHOP: [&str; 4] = ["worker-1", "worker-4", "worker-8", "worker-9"];
+pub const ON_EACH: u32 = 2;
+/// The pods of the shop, and how long one takes to be Ready.
+pub const REPLICAS: u32 = 8;
+const READY_AFTER: &str = "2s";
+
+/// How the cluster is loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// As the demo tells it.
+    Told,
+    /// The ledger's budget lets go what it should hold, and the shop's lets two pods go at once.
+    Lax,
+}
 
 /// The objects, and everything that happens to them.
 pub struct Story {
@@ -29,47 +39,38 @@ pub struct Story {
     pub events: Recorder<Event>,
     /// The uids of the shop's pods before the plan.
     pub originals: Vec<String>,
+    /// The pods that are held, by workload.
+    pub held: Vec<(&'static Held, Vec<Pod>)>,
 }
 
 impl Story {
-    /// Six replicas of `shop/web`, two on each of three workers, and two of `billing/ledger` on the fourth. The workers
-    /// have no more room, so that every pod is moved once, to the spare node.
-    pub async fn load(installation: &Installation, drainable: bool) -> Result<Self> {
+    /// The workers have no more room than their pods need, so that every pod that is evicted is moved once, to the spare
+    /// node or to a worker that is done.
+    pub async fn load(installation: &Installation, load: Load) -> Result<Self> {
         let client = installation.client();
         let pool = |pool: &str| Map::from_iter([("pool".to_owned(), json!(pool))]);
-        let least = if drainable { 1 } else { 2 };
-        say!(
-            "  shop/web        6 replicas on worker-1, -3 and -4, Ready 2 s after they start, maxUnavailable: 1"
-        );
-        say!("  billing/ledger  2 replicas on worker-2, minAvailable: {least}");
-        say!("  spare           an empty node that is not in the plan");
-
-        nodes::create(client.clone(), &WITH_SHOP.map(ToOwned::to_owned), &pool("workers"), 2).await?;
         let shop = Space::create(client.clone(), "shop", Map::new()).await?;
-        shop.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
-        shop.deployment("web", 6, &Template::new().sim("ready-after", "2s")).await?;
-        let pods = shop.all_ready("web", REPLICAS).await?;
-        for worker in WITH_SHOP {
-            let there = pods.iter().filter(|pod| node_of(pod) == worker).count();
-            ensure!(there == 2, "{there} pods of shop/web are on {worker}, not 2");
+        let originals = load_shop(client.clone(), &shop, &pool("workers"), load).await?;
+        let mut held = Vec::new();
+        for one in &HELD {
+            held.push((one, one.load(client.clone(), &pool("workers"), load).await?));
         }
-
-        nodes::create(client.clone(), &[HELD.to_owned()], &pool("workers"), 2).await?;
-        let billing = Space::create(client.clone(), "billing", Map::new()).await?;
-        billing.budget("ledger", &["ledger"], json!({"minAvailable": least})).await?;
-        billing.deployment("ledger", 2, &Template::new()).await?;
-        billing.all_ready("ledger", 2).await?;
-        shop.budget_allows("web", 6, 1).await?;
-        billing.budget_allows("ledger", 2, 2 - least).await?;
         nodes::create(client.clone(), &["spare".to_owned()], &pool("spare"), 110).await?;
+        tell("-", "spare", "a node that is not in the plan");
 
         Ok(Self {
             shop: Recorder::start(shop.pods(), None).await?,
             nodes: Recorder::start(Api::all(client.clone()), None).await?,
             events: Recorder::start(Api::all(client.clone()), None).await?,
             plan: PlanRun::watch(client, PLAN).await?,
-            originals: pods.iter().map(uid).collect(),
+            originals,
+            held,
         })
+    }
+
+    /// Whether the request is about a pod that the shop had before the plan.
+    pub fn is_original(&self, eviction: &Request) -> bool {
+        eviction.precondition().is_some_and(|uid| self.originals.iter().any(|original| original == uid))
     }
 
     /// Applies the sample, as a user would.
@@ -81,4 +82,34 @@ impl Story {
             .await?;
         Ok(())
     }
+}
+
+/// Eight replicas, two on each of four workers: slow to be replaced, and nothing is wrong with that.
+async fn load_shop(
+    client: Client,
+    shop: &Space,
+    pool: &Map<String, Value>,
+    load: Load,
+) -> Result<Vec<String>> {
+    let at_once = if load == Load::Lax { 2 } else { 1 };
+    let told = format!("{REPLICAS} replicas, maxUnavailable: {at_once}, Ready {READY_AFTER} after a start");
+    tell("shop/web", "worker-1, -4, -8, -9", &told);
+    nodes::create(client, &WITH_SHOP.map(ToOwned::to_owned), pool, ON_EACH).await?;
+    shop.budget("web", &["web"], json!({"maxUnavailable": at_once})).await?;
+    shop.deployment("web", REPLICAS, &Template::new().sim("ready-after", READY_AFTER)).await?;
+    let pods = shop.all_ready("web", usize::try_from(REPLICAS)?).await?;
+    for worker in WITH_SHOP {
+        let there = pods.iter().filter(|pod| node_of(pod) == worker).count();
+        ensure!(
+            there == usize::try_from(ON_EACH)?,
+            "{there} pods of shop/web are on {worker}, not {ON_EACH}"
+        );
+    }
+    shop.budget_allows("web", i32::try_from(REPLICAS)?, at_once).await?;
+    Ok(pods.iter().map(uid).collect())
+}
+
+/// One line about what is on which node.
+pub fn tell(workload: &str, node: &str, what: &str) {
+    say!("  {workload:<15} {node:<21} {what}");
 }

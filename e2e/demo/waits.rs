@@ -15,6 +15,8 @@ struct Wait {
     pods: BTreeSet<String>,
     /// One of them, and what was said of it.
     example: String,
+    /// Its node.
+    node: String,
     /// Whether they still waited when their node ended.
     for_ever: bool,
 }
@@ -29,6 +31,7 @@ pub fn print(statuses: &[DrainPlanStatus]) {
                 outlook: pod.outlook,
                 pods: BTreeSet::new(),
                 example: format!("{} on {}: {}", pod.pod, node.name, pod.message),
+                node: node.name.clone(),
                 for_ever: false,
             });
             wait.pods.insert(pod.pod.clone());
@@ -36,12 +39,15 @@ pub fn print(statuses: &[DrainPlanStatus]) {
         }
     }
     say!("{}", paint(Colour::Faint, "who waited on which budget, and why"));
-    for ((budget, reason), wait) in &waits {
+    // What only time holds comes first.
+    let mut waits: Vec<_> = waits.iter().collect();
+    waits.sort_by_key(|((budget, _), wait)| (wait.for_ever, &wait.node, budget.clone()));
+    for ((budget, reason), wait) in waits {
         let colour = if wait.outlook == Outlook::WillClear { Colour::Yellow } else { Colour::Red };
         let pods = wait.pods.len();
         say!(
-            "  {}  {}  {}, {pods} {} waited{}",
-            paint(Colour::Bold, &format!("{budget:<14}")),
+            "  {}  {}  {:<11}  {pods} {} waited{}",
+            paint(Colour::Bold, &format!("{budget:<20}")),
             paint(colour, &format!("{reason:<17}")),
             format!("{:?}", wait.outlook),
             if pods == 1 { "pod" } else { "pods" },
