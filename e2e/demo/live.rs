@@ -126,8 +126,13 @@ impl Screen {
                     &format!("{} pods moved, uncordoned", node.pods_evicted),
                 );
             }
-            NodePhase::Pending => self.line(name, Colour::Yellow, &reason, &message),
-            phase => self.line(name, Colour::Red, &format!("{phase:?}"), &format!("{reason}, {message}")),
+            phase => {
+                let why = node.waiting.first().map_or(message, |pod| waits(pod, node.waiting.len()));
+                match phase {
+                    NodePhase::Pending => self.line(name, Colour::Yellow, &reason, &why),
+                    _ => self.line(name, Colour::Red, &format!("{phase:?}"), &format!("{reason}, {why}")),
+                }
+            }
         }
     }
 
@@ -152,8 +157,8 @@ impl Screen {
 /// Waiting pods in one line, by the first of them.
 fn waits(pod: &WaitingPod, pods: usize) -> String {
     let who = if pods == 1 { "1 pod".to_owned() } else { format!("{pods} pods") };
-    let budgets = pod.budgets.join(" and ");
-    format!("{who} on budget {}/{budgets}: {}, {:?}", pod.namespace, pod.reason, pod.outlook)
+    let budgets: Vec<String> = pod.budgets.iter().map(|name| format!("{}/{name}", pod.namespace)).collect();
+    format!("{who} of {}: {}, {:?}", budgets.join(" and "), pod.reason, pod.outlook)
 }
 
 async fn print_table(installation: &Installation) -> Result<()> {

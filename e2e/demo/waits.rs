@@ -26,7 +26,7 @@ pub fn print(statuses: &[DrainPlanStatus]) {
     let mut waits: BTreeMap<(String, String), Wait> = BTreeMap::new();
     for node in statuses.iter().flat_map(|status| &status.nodes) {
         for pod in &node.waiting {
-            let budget = format!("{}/{}", pod.namespace, pod.budgets.join(" and "));
+            let budget = format!("{}/{}", pod.namespace, pod.budgets.join(", "));
             let wait = waits.entry((budget, pod.reason.clone())).or_insert_with(|| Wait {
                 outlook: pod.outlook,
                 pods: BTreeSet::new(),
@@ -47,7 +47,7 @@ pub fn print(statuses: &[DrainPlanStatus]) {
         let pods = wait.pods.len();
         say!(
             "  {}  {}  {:<11}  {pods} {} waited{}",
-            paint(Colour::Bold, &format!("{budget:<20}")),
+            paint(Colour::Bold, &format!("{budget:<17}")),
             paint(colour, &format!("{reason:<17}")),
             format!("{:?}", wait.outlook),
             if pods == 1 { "pod" } else { "pods" },
