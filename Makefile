@@ -79,7 +79,7 @@ release: ## Both programs, static, for release
 	@$(STAGE) "release build" e2e/static-build
 
 .PHONY: image-check
-image-check: ## The image's program is static and runs from an empty root
+image-check: testbed ## The image's program is static and drains a node from an empty root
 	@$(STAGE) "image" e2e/image-check
 
 .PHONY: clean
