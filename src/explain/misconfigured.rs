@@ -15,8 +15,8 @@ pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
         Said {
             outlook: Outlook::NeverClears,
             message: format!(
-                "{} budgets select this pod, {names}, and the Eviction API refuses every pod that has more than \
-                 one (500), whatever they allow.",
+                "{} budgets select this pod, {names}, and the Eviction API answers 500 for every pod with more than one, \
+                 whatever they allow.",
                 case.verdict.budgets.len()
             ),
             remedy: format!("delete budgets, or change selectors, so that only one of {names} selects the pod"),

@@ -52,11 +52,9 @@ pub fn awaiting_slot(limit: usize) -> String {
 pub fn blocked(survey: &Survey) -> Option<String> {
     let blockers: Vec<&Surveyed> = survey.never_clear().collect();
     let first = blockers.first()?;
-    let more = match blockers.len() - 1 {
-        0 => String::new(),
-        more => format!(" (and {} that can never go either)", count(more, "more pod")),
-    };
-    Some(format!("not touched: {}{more}", sentence(first, false)))
+    let can = format!("not touched: {} can never go", count(blockers.len(), "pod"));
+    let first = sentence(first, false);
+    Some(if blockers.len() == 1 { format!("{can}: {first}") } else { format!("{can}, the first is {first}") })
 }
 
 /// Why a node has failed at its deadline.

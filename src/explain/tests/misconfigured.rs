@@ -12,8 +12,8 @@ fn two_budgets_on_one_pod() {
         "web-7d-0",
         Reason::MultipleBudgets,
         Outlook::NeverClears,
-        "2 budgets select this pod, shop/chart and shop/web, and the Eviction API refuses \
-         every pod that has more than one (500), whatever they allow.",
+        "2 budgets select this pod, shop/chart and shop/web, and the Eviction API answers 500 \
+         for every pod with more than one, whatever they allow.",
         "delete budgets, or change selectors, so that only one of shop/chart and shop/web \
          selects the pod",
     );
