@@ -54,6 +54,8 @@ reasons! {
         Unmanaged,
         /// It has emptyDir data and the plan does not allow losing it.
         LocalData,
+        /// Whoever evicts has no right to.
+        Forbidden,
         /// Several budgets select it; the server answers 500.
         MultipleBudgets,
         /// The disruption controller cannot compute its budget.
@@ -90,8 +92,6 @@ reasons! {
         AdmissionDenied,
         /// An admission webhook could not be asked.
         AdmissionUnavailable,
-        /// 403 by authorization: the controller may not evict.
-        Forbidden,
         /// The server throttles requests.
         ApiThrottled,
         /// Any other refusal, quoted.
@@ -108,10 +108,23 @@ impl Reason {
             Self::FinalizerHolds | Self::KubeletUnreachable | Self::Terminating | Self::TerminatingOverdue
         )
     }
-    /// It may be that a budget holds the pod.
+    /// Budgets hold the pod.
     #[must_use]
     pub fn is_about_budgets(self) -> bool {
-        !self.is_going() && !matches!(self, Self::Unmanaged | Self::LocalData)
+        matches!(
+            self,
+            Self::MultipleBudgets
+                | Self::BudgetSyncFailed
+                | Self::BudgetNeverAllows
+                | Self::BudgetCountsNone
+                | Self::OwnerScalingDown
+                | Self::BudgetStale
+                | Self::ReplacementMissing
+                | Self::ReplacementPending
+                | Self::BudgetUnhealthy
+                | Self::BudgetExhausted
+                | Self::BudgetRefused
+        )
     }
 }
 

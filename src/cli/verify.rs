@@ -1,6 +1,6 @@
 //! Asks the server with dry-run evictions: only it knows what admission and access rights say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use kube::{Api, Client};
 use serde::Serialize;
 
 use super::live::Live;
-use crate::cluster::{Cluster, Pod, PodKey, Refusal};
+use crate::cluster::{Cluster, Pod, PodKey, Refusal, Text};
+use crate::engine::rights;
 
 /// How many evictions are asked for at once.
 const PARALLEL: usize = 8;
@@ -68,7 +69,25 @@ pub(super) async fn all(
             cluster.evictions.refused(refusal(&pod, &status));
         }
     }
+    ask_rights(live, cluster, &verified).await?;
     Ok(verified)
+}
+
+/// Asks the authorizer about every namespace where the server answered 403: only it knows whether that is for want of
+/// the right.
+async fn ask_rights(
+    live: &Live,
+    cluster: &mut Cluster,
+    verified: &BTreeMap<PodKey, Verified>,
+) -> anyhow::Result<()> {
+    let refused = verified.iter().filter(|(_, answer)| answer.code == 403);
+    let namespaces: BTreeSet<Text> = refused.map(|(key, _)| key.namespace.clone()).collect();
+    for namespace in namespaces {
+        let right = rights::ask(&live.once(), Some(&namespace)).await;
+        let right = right.with_context(|| format!("cannot ask for the right to evict in {namespace}"))?;
+        cluster.rights.record(Some(namespace), right, Timestamp::now());
+    }
+    Ok(())
 }
 
 /// What the server says of an eviction that it is asked not to carry out; nothing when it would.

@@ -12,6 +12,7 @@ mod observe;
 mod pdb;
 pub mod planted;
 mod pod;
+mod rights;
 mod scaleless;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use objects::{Namespace, Node, Taint};
 pub use observe::{BadObject, Change, Effect, older};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
+pub use rights::{Right, Rights};
 pub use scaleless::{DaemonSet, Job};
 pub use wire::{Kind, Object, ObjectKind, Raw, Watched, kinds};
 pub use workload::{Scale, Workload, WorkloadKind};
@@ -58,6 +60,8 @@ pub struct Cluster {
     progress: Progress,
     /// Evictions sent and not yet seen in a budget, and the last refusal of each pod: kept by whoever acts.
     pub evictions: Evictions,
+    /// Whether pods may be evicted at all: what the server has answered whoever acts.
+    pub rights: Rights,
 }
 
 impl Cluster {

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use super::call::{CallError, result_of, within};
 use super::lease::Leadership;
 use super::metrics::{EvictionResult, Metrics};
-use super::scales;
 use super::watch::seen;
+use super::{rights, scales};
 use crate::api::{DrainPlan, names};
 use crate::cluster::{OwnerRef, PodKey, Scale, Text, Watched, kinds};
 use crate::plan::{Answer, Errand, Evict, Failure, Outcome, StatusWrite, causes};
@@ -63,6 +63,7 @@ impl Hands {
             Errand::ListPods { node, since } => self.list_pods(node, since).await,
             Errand::ListPlans => self.list_plans().await,
             Errand::ReadScale { namespace, owner } => self.read_scale(namespace, owner).await,
+            Errand::AskRight { namespace } => self.ask_right(namespace).await,
             Errand::Evict(eviction) => self.evict(eviction).await,
         }
     }
@@ -154,6 +155,12 @@ impl Hands {
         let read = tokio::time::timeout(limit, scales::read(&self.client, &namespace, &owner)).await;
         let scale = read.unwrap_or_else(|_| Scale::Unreadable(format!("no answer within {limit:?}").into()));
         Outcome::Scale { owner: owner.uid, scale }
+    }
+
+    /// Asks whether pods may be evicted.
+    async fn ask_right(self, namespace: Option<Text>) -> Outcome {
+        let answer = within(self.limit(CALL_LIMIT), rights::ask(&self.client, namespace.as_deref())).await;
+        Outcome::Right { namespace, answer: answer.map_err(Failure::from) }
     }
 
     /// Evicts exactly the pod that was decided on.

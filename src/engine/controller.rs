@@ -18,7 +18,7 @@ use super::metrics::Metrics;
 use super::report;
 use super::serve::Health;
 use super::watch::Observation;
-use crate::cluster::{ObjectKind, Scale};
+use crate::cluster::{ObjectKind, Right, Scale};
 use crate::plan::{Agenda, Answer, Errand, Failure, Moment, Outcome, PlanStore, Settings};
 
 /// How long outcomes are awaited when the process ends.
@@ -164,6 +164,13 @@ fn log(outcome: &Outcome, plans: &PlanStore) {
         Outcome::Plans(Err(failure)) => log_failure("listing the plans before acting", "all", failure),
         Outcome::Scale { owner, scale: Scale::Unreadable(why) } => {
             tracing::warn!(%owner, %why, "cannot read the scale of an owner; the reported allowance decides");
+        }
+        Outcome::Right { namespace, answer: Ok(Right::Denied { user, .. }) } => {
+            tracing::warn!(%user, namespace = namespace.as_deref(), "may not create pods/eviction there");
+        }
+        Outcome::Right { namespace, answer: Err(failure) } => {
+            let namespace = namespace.as_deref().unwrap_or_default();
+            log_failure("asking for the right to evict", namespace, failure);
         }
         Outcome::Eviction { eviction, answer: Answer::Refused(status) } => {
             tracing::warn!(pod = %eviction.pod.name, namespace = %eviction.pod.namespace, code = status.code,

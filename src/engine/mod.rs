@@ -15,6 +15,7 @@ pub mod metrics;
 mod parts;
 mod report;
 pub mod requests;
+pub mod rights;
 pub mod scales;
 pub mod serve;
 pub mod signals;

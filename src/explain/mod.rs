@@ -9,6 +9,7 @@ mod owners;
 mod refusals;
 mod remarks;
 mod replacements;
+mod rights;
 mod sync_failed;
 mod terminating;
 #[cfg(test)]
@@ -17,7 +18,7 @@ mod view;
 mod words;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -111,6 +112,7 @@ type Rule = fn(&Case<'_, '_>) -> Option<Said>;
 const RULES: &[(Reason, Rule)] = &[
     (Reason::Unmanaged, filters::unmanaged),
     (Reason::LocalData, filters::local_data),
+    (Reason::Forbidden, rights::forbidden),
     (Reason::MultipleBudgets, misconfigured::multiple_budgets),
     (Reason::BudgetSyncFailed, sync_failed::sync_failed),
     (Reason::BudgetNeverAllows, misconfigured::never_allows),
@@ -129,7 +131,6 @@ const RULES: &[(Reason, Rule)] = &[
     (Reason::NamespaceTerminating, terminating::namespace),
     (Reason::AdmissionDenied, refusals::admission_denied),
     (Reason::AdmissionUnavailable, refusals::admission_unavailable),
-    (Reason::Forbidden, refusals::forbidden),
     (Reason::ApiThrottled, refusals::api_throttled),
     (Reason::ServerError, refusals::server_error),
 ];
@@ -141,13 +142,22 @@ pub struct Explainer<'a> {
     patience: &'a Patience,
     standings: RefCell<HashMap<BudgetKey, Rc<Standing>>>,
     views: RefCell<HashMap<BudgetKey, Rc<View<'a>>>>,
+    /// Namespaces of pods that are to be evicted.
+    evicts_in: RefCell<BTreeSet<Text>>,
 }
 
 impl<'a> Explainer<'a> {
     /// An explainer of what is observed now.
     #[must_use]
     pub fn new(cluster: &'a Cluster, now: Timestamp, patience: &'a Patience) -> Self {
-        Self { cluster, now, patience, standings: RefCell::default(), views: RefCell::default() }
+        Self {
+            cluster,
+            now,
+            patience,
+            standings: RefCell::default(),
+            views: RefCell::default(),
+            evicts_in: RefCell::default(),
+        }
     }
 
     /// What is done to the pod, and why it waits if it does.
@@ -158,6 +168,9 @@ impl<'a> Explainer<'a> {
         let spends = self.spends(pod, &verdict);
         if treatment == Treatment::Ignore {
             return Judgement { treatment, verdict, wait: None, spends, changes_at: None };
+        }
+        if treatment == Treatment::Evict && !pod.terminating() {
+            self.evicts_in.borrow_mut().insert(pod.namespace.clone());
         }
         let case = Case::new(self, pod, policy, treatment, &verdict);
         let matched = RULES.iter().find_map(|(reason, rule)| rule(&case).map(|said| (*reason, said)));
@@ -202,6 +215,13 @@ impl<'a> Explainer<'a> {
         let by_uid: BTreeMap<&Text, &(Text, OwnerRef)> =
             unread.map(|wanted| (&wanted.1.uid, wanted)).collect();
         by_uid.into_values().cloned().collect()
+    }
+
+    /// Where the right to evict is not known, or was denied, and pods are to be evicted: what to ask the server. `None` is
+    /// the whole cluster.
+    #[must_use]
+    pub fn rights_in_question(&self) -> Vec<Option<Text>> {
+        self.cluster.rights.questions(self.evicts_in.borrow().iter())
     }
 
     /// What is wrong with a budget, whether it holds a pod now or not.

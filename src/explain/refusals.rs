@@ -13,7 +13,8 @@ enum Kind {
     Elsewhere,
     AdmissionDenied,
     AdmissionUnavailable,
-    Forbidden,
+    /// 403, and nothing says why: for want of the right, or otherwise.
+    WithoutCause,
     ApiThrottled,
     ServerError,
 }
@@ -27,8 +28,8 @@ fn kind(refusal: &Refusal) -> Kind {
         Kind::AdmissionDenied
     } else if refusal.code == 500 && message.contains("failed calling webhook") {
         Kind::AdmissionUnavailable
-    } else if refusal.code == 403 && message.contains(" cannot ") && message.contains(" resource ") {
-        Kind::Forbidden
+    } else if refusal.code == 403 {
+        Kind::WithoutCause
     } else if refusal.code == 429 || (matches!(refusal.code, 409 | 504) && about_budget(message)) {
         Kind::ApiThrottled
     } else {
@@ -43,6 +44,11 @@ fn about_budget(message: &str) -> bool {
 
 fn of_kind<'a>(case: &Case<'_, 'a>, wanted: Kind) -> Option<&'a Refusal> {
     case.refusal.filter(|refusal| kind(refusal) == wanted)
+}
+
+/// A refusal that may be for want of the right: only the authorizer can tell.
+pub(super) fn without_cause<'a>(case: &Case<'_, 'a>) -> Option<&'a Refusal> {
+    of_kind(case, Kind::WithoutCause)
 }
 
 /// A webhook or a policy denied it.
@@ -75,16 +81,6 @@ pub(super) fn admission_unavailable(case: &Case<'_, '_>) -> Option<Said> {
     })
 }
 
-/// The one who evicts may not.
-pub(super) fn forbidden(case: &Case<'_, '_>) -> Option<Said> {
-    let refusal = of_kind(case, Kind::Forbidden)?;
-    Some(Said {
-        outlook: Outlook::NeverClears,
-        message: format!("The server forbids the eviction (403): {}.", words::quote(&refusal.message)),
-        remedy: "grant the verb create on pods/eviction (API group \"\") to the user it names".to_owned(),
-    })
-}
-
 /// The server has too much to do.
 pub(super) fn api_throttled(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::ApiThrottled)?;
@@ -101,7 +97,7 @@ pub(super) fn api_throttled(case: &Case<'_, '_>) -> Option<Said> {
 
 /// Anything else.
 pub(super) fn server_error(case: &Case<'_, '_>) -> Option<Said> {
-    let refusal = of_kind(case, Kind::ServerError)?;
+    let refusal = of_kind(case, Kind::ServerError).or_else(|| without_cause(case))?;
     let reason = if refusal.reason.is_empty() { String::new() } else { format!(" {}", refusal.reason) };
     Some(Said {
         outlook: Outlook::MayClear,

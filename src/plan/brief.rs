@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use super::words;
-use crate::api::{DrainPlanStatus, NodePhase, NodeReason, NodeStatus, WaitingPod};
+use crate::api::{DrainPlanStatus, NodePhase, NodeReason, NodeStatus};
 
 /// Reasons that a line tells; each with as many nodes as [`words::list`] names.
 const GROUPS: usize = 3;
@@ -18,7 +18,7 @@ pub fn pending(run: &Run<'_>) -> String {
         let why = held.and_then(|held| {
             let wait = held.judgement.wait.as_ref()?;
             let budgets: Vec<&str> = wait.budgets.iter().map(AsRef::as_ref).collect();
-            Some(format!("{reason} ({})", cause(wait.reason.as_str(), &held.pod.namespace, &budgets)))
+            Some(format!("{reason} ({})", words::cause(wait.reason.as_str(), &held.pod.namespace, &budgets)))
         });
         (name.to_string(), why.unwrap_or_else(|| message.clone()))
     });
@@ -42,21 +42,10 @@ fn why_failed(node: &NodeStatus) -> String {
     let reason = node.reason.as_deref().unwrap_or("Failed");
     let worst = node.waiting.iter().rev().max_by_key(|pod| pod.outlook);
     match (worst, &node.message) {
-        (Some(pod), _) => format!("{reason} ({})", of_pod(pod)),
+        (Some(pod), _) => format!("{reason} ({})", words::cause_of(pod)),
         (None, Some(message)) => format!("{reason}, {message}"),
         (None, None) => reason.to_owned(),
     }
-}
-
-fn of_pod(pod: &WaitingPod) -> String {
-    let budgets: Vec<&str> = pod.budgets.iter().map(String::as_str).collect();
-    cause(&pod.reason, &pod.namespace, &budgets)
-}
-
-/// `BudgetNeverAllows of shop/web`.
-fn cause(reason: &str, namespace: &str, budgets: &[&str]) -> String {
-    let budgets: Vec<String> = budgets.iter().map(|name| format!("{namespace}/{name}")).collect();
-    if budgets.is_empty() { reason.to_owned() } else { format!("{reason} of {}", budgets.join(" and ")) }
 }
 
 /// `a, b, c and 4 more: this; d: that; and 2 more nodes`.

@@ -88,11 +88,7 @@ fn drain_blocked(status: &DrainPlanStatus) -> Said {
 }
 
 fn name_pod(pod: &WaitingPod) -> String {
-    if pod.budgets.is_empty() {
-        format!("{}/{} ({})", pod.namespace, pod.pod, pod.reason)
-    } else {
-        format!("{}/{} ({} of {})", pod.namespace, pod.pod, pod.reason, pod.budgets.join(" and "))
-    }
+    format!("{}/{} ({})", pod.namespace, pod.pod, words::cause_of(pod))
 }
 
 impl Stall {

@@ -56,6 +56,7 @@ fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
         || (pod.terminating() && !planted(Planted::EvictedAgain))
         || judgement.verdict.code != 201
         || round.cluster.evictions.is_in_flight(&pod.uid)
+        || round.cluster.rights.denied(&pod.namespace)
     {
         return false;
     }

@@ -95,6 +95,8 @@ pub struct Decisions {
     pub marks: Vec<Action>,
     /// Owners whose scale has to be read before their budgets can be computed, with their namespace.
     pub scales: Vec<(Text, OwnerRef)>,
+    /// Where the right to evict is not known or was denied, and has to be asked for; `None` is the whole cluster.
+    pub rights: Vec<Option<Text>>,
     /// When time alone changes something.
     pub wake_at: Option<Timestamp>,
 }
@@ -216,7 +218,8 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
 
     let plans = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
     let scales = round.explainer.unread_scales();
-    Decisions { plans, sweep, marks: upcoming.patches, scales, wake_at: round.wake_at }
+    let rights = round.explainer.rights_in_question();
+    Decisions { plans, sweep, marks: upcoming.patches, scales, rights, wake_at: round.wake_at }
 }
 
 /// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.

@@ -50,14 +50,22 @@ impl Run<'_> {
             self.memory.idle_since = None;
             return;
         }
+        let mut asks = false;
         for node in startable.by_ref().take(slots.free()) {
+            let survey = self.surveys.get(&node.name);
+            if survey.is_some_and(|survey| !survey.rights_are_known(round.cluster)) {
+                // A node is not cordoned for nothing: whether its pods may be evicted is being asked.
+                asks = true;
+                break;
+            }
             self.pending.remove(&node.name);
             self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
             let holder = Holder { uid: self.uid.clone(), name: self.name.clone() };
             round.holders.insert(node.name.clone(), holder);
         }
-        self.upcoming = startable.take(slots.upcoming()).map(|node| node.name.clone()).collect();
-        if self.memory.nodes.values().any(Record::in_progress) {
+        let ahead = if asks { 0 } else { slots.upcoming() };
+        self.upcoming = startable.take(ahead).map(|node| node.name.clone()).collect();
+        if asks || self.memory.nodes.values().any(Record::in_progress) {
             self.memory.idle_since = None;
         } else {
             self.idle(round);

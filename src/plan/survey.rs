@@ -29,6 +29,15 @@ impl Survey {
         Self { pods: judged.filter(|surveyed| surveyed.judgement.treatment != Treatment::Ignore).collect() }
     }
 
+    /// Whether it is known of all pods that are to be evicted whether they may be.
+    pub fn rights_are_known(&self, cluster: &Cluster) -> bool {
+        let evicts = |surveyed: &&Surveyed| {
+            surveyed.judgement.treatment == Treatment::Evict && !surveyed.pod.terminating()
+        };
+        let known = |surveyed: &Surveyed| cluster.rights.of(&surveyed.pod.namespace).is_some();
+        self.pods.iter().filter(evicts).all(known)
+    }
+
     /// The pods that wait for a reason.
     pub fn waiting(&self) -> impl Iterator<Item = &Surveyed> {
         self.pods.iter().filter(|surveyed| surveyed.judgement.wait.is_some())

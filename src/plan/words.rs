@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::survey::{Survey, Surveyed};
-use crate::api::{Nodes, Outlook, WaitingPod};
+use crate::api::{Nodes, Outlook, Reason, WaitingPod};
 use crate::explain::Wait;
 
 /// How many pods or nodes a sentence names.
@@ -108,6 +108,23 @@ fn sentence(surveyed: &Surveyed, ended: bool) -> String {
         Some(wait) => format!("pod {name} ({}): {}", wait.reason, pod_message(wait, ended)),
         None => format!("pod {name}"),
     }
+}
+
+/// `BudgetNeverAllows of shop/web`; budgets only where they are the reason.
+pub fn cause(reason: &str, namespace: &str, budgets: &[&str]) -> String {
+    let about_budgets = Reason::parse(reason).is_some_and(Reason::is_about_budgets);
+    let budgets: Vec<String> = budgets.iter().map(|name| format!("{namespace}/{name}")).collect();
+    if about_budgets && !budgets.is_empty() {
+        format!("{reason} of {}", budgets.join(" and "))
+    } else {
+        reason.to_owned()
+    }
+}
+
+/// The same of a pod that waits.
+pub fn cause_of(pod: &WaitingPod) -> String {
+    let budgets: Vec<&str> = pod.budgets.iter().map(String::as_str).collect();
+    cause(&pod.reason, &pod.namespace, &budgets)
 }
 
 /// Several pods in few words, and one of them in full: the sentence about it may speak of "this pod".

@@ -11,7 +11,7 @@ use super::store::whole_second;
 use super::workloads::labels;
 use super::world::World;
 use crate::api::{DrainPlan, Eviction, IntOrPercent, Nodes, PlanDuration, PodPolicy, Timeouts};
-use crate::cluster::{BudgetKey, Node, Taint, Text};
+use crate::cluster::{BudgetKey, Node, Right, Taint, Text};
 
 impl World {
     /// Creates a node with its kubelet.
@@ -103,7 +103,12 @@ impl World {
                     self.fail_pod(&key, &uid, wait);
                 }
             }
-            Act::ManagerStops | Act::ManagerStarts | Act::SchedulerStops | Act::SchedulerStarts => {
+            Act::ManagerStops
+            | Act::ManagerStarts
+            | Act::SchedulerStops
+            | Act::SchedulerStarts
+            | Act::RightTaken
+            | Act::RightGiven => {
                 self.switch(&act);
             }
             Act::Crash(process, back) => self.crash(process, back),
@@ -133,6 +138,11 @@ impl World {
                 self.count_fault("scheduler stopped");
                 self.scheduler_up = false;
             }
+            Act::RightTaken => {
+                self.count_fault("right to evict taken away");
+                self.right = Right::Denied { user: "drainplan".into(), why: Text::default() };
+            }
+            Act::RightGiven => self.right = Right::Granted,
             Act::SchedulerStarts => {
                 self.scheduler_up = true;
                 self.schedule_soon();

@@ -42,6 +42,9 @@ pub enum Act {
     ManagerStarts,
     SchedulerStops,
     SchedulerStarts,
+    /// The controller may not evict pods any more.
+    RightTaken,
+    RightGiven,
 
     // --- the controller's processes, by number ---
     /// It dies with all that it knows, and starts again so much later.
@@ -106,6 +109,8 @@ pub enum CallKind {
     List,
     Plans,
     Scale,
+    /// The question whether pods may be evicted.
+    Right,
     /// The look at a pod right before its eviction.
     Look,
     Evict,
@@ -113,13 +118,14 @@ pub enum CallKind {
 
 impl CallKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Status,
         Self::Finalizer,
         Self::Node,
         Self::List,
         Self::Plans,
         Self::Scale,
+        Self::Right,
         Self::Look,
         Self::Evict,
     ];

@@ -11,7 +11,7 @@ use super::facts::Fact;
 use super::server::{self, Refused};
 use super::world::{Event, World};
 use crate::api::DrainPlan;
-use crate::cluster::{Object, Pod, Raw, Scale};
+use crate::cluster::{Object, Pod, Raw, Right, Scale};
 use crate::plan::{Answer, Errand, Evict, Failure, Outcome, Seen};
 
 /// How long a call may take; less when the lease ends before.
@@ -44,6 +44,7 @@ pub enum Response {
     Pods(Vec<String>),
     Plans(Vec<Seen>),
     Scale(Scale),
+    Right(Right),
     Pod(Option<(String, bool)>),
     Evicted,
     Refused(Refused),
@@ -63,6 +64,7 @@ impl Call {
             Errand::ListPods { .. } => CallKind::List,
             Errand::ListPlans => CallKind::Plans,
             Errand::ReadScale { .. } => CallKind::Scale,
+            Errand::AskRight { .. } => CallKind::Right,
             Errand::Evict(_) if self.stage == 0 => CallKind::Look,
             Errand::Evict(_) => CallKind::Evict,
         }
@@ -211,6 +213,7 @@ impl World {
                 Response::Plans(self.store.plans().map(seen).collect())
             }
             Errand::ReadScale { owner, .. } => Response::Scale(server::read_scale(&self.store, &owner.uid)),
+            Errand::AskRight { .. } => Response::Right(self.right.clone()),
             Errand::Evict(eviction) if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
             Errand::Evict(eviction) => self.evict(process, eviction, sent),
         }
@@ -225,7 +228,11 @@ impl World {
         let healthy = pod.as_ref().is_some_and(|pod| pod.ready && !pod.terminating() && !let_go(pod));
         let budget = pod.as_ref().and_then(|pod| cluster.budgets_of(pod).next().map(|budget| budget.key()));
         let grace = self.pods.get(&eviction.uid).map_or(30, |state| state.template.grace_seconds);
-        let answer = server::evict(&mut self.store, &eviction, grace, self.now);
+        let answer = if self.right == Right::Granted {
+            server::evict(&mut self.store, &eviction, grace, self.now)
+        } else {
+            Err(made_up(403))
+        };
         let code = answer.as_ref().map_or_else(|status| status.code, |_| 201);
         let charged = answer.as_ref().is_ok_and(|charged| *charged).then_some(budget).flatten();
         self.tell(Fact::Evicted { process, eviction, sent, code, charged, healthy });
@@ -311,6 +318,9 @@ impl World {
                 Outcome::Listed { node, since, pods: Ok(pods) }
             }
             (Errand::ListPlans, Response::Plans(plans)) => Outcome::Plans(Ok(plans)),
+            (Errand::AskRight { namespace }, Response::Right(right)) => {
+                Outcome::Right { namespace, answer: Ok(right) }
+            }
             (Errand::ReadScale { owner, .. }, Response::Scale(scale)) => {
                 Outcome::Scale { owner: owner.uid, scale }
             }
@@ -338,6 +348,7 @@ impl World {
             Errand::PatchNode { node: name, .. } => Outcome::Node { name, result: Err(failure) },
             Errand::ListPods { node, since } => Outcome::Listed { node, since, pods: Err(failure) },
             Errand::ListPlans => Outcome::Plans(Err(failure)),
+            Errand::AskRight { namespace } => Outcome::Right { namespace, answer: Err(failure) },
             Errand::ReadScale { owner, .. } => {
                 Outcome::Scale { owner: owner.uid, scale: Scale::Unreadable(failure.message.into()) }
             }

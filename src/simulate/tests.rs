@@ -219,3 +219,26 @@ fn the_same_seed_gives_the_same_course_of_events() {
     assert_eq!(course(1), course(1));
     assert_ne!(course(1).0, course(2).0);
 }
+
+#[test]
+fn without_the_right_to_evict_no_node_is_touched_and_with_it_the_plan_goes_on() {
+    let mut world = service();
+    world.add_process();
+    world.act(Act::RightTaken);
+    world.act(Act::CreatePlan(Box::new(plan("p", &over(&["a", "b"])))));
+    world.run(after(60));
+    let nodes = |world: &World| world.store().plan("p").unwrap().status.clone().unwrap().nodes;
+    assert!(
+        nodes(&world).iter().all(|node| node.reason.as_deref() == Some("Blocked")),
+        "{:#?}",
+        nodes(&world)
+    );
+    assert_eq!(nodes(&world).len(), 2);
+    let touched = |facts: &[Fact]| {
+        facts.iter().any(|fact| matches!(fact, Fact::NodePatched { .. } | Fact::EvictionSent { .. }))
+    };
+    assert!(!touched(&world.take_facts()));
+    world.act(Act::RightGiven);
+    world.run(after(400));
+    assert_eq!(world.store().plan("p").unwrap().status.as_ref().unwrap().phase, Some(PlanPhase::Completed));
+}

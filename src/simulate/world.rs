@@ -14,7 +14,7 @@ use super::process::{Lease, Process};
 use super::setup::{Span, Timing};
 use super::store::{Happened, Store};
 use super::workloads::Owner;
-use crate::cluster::{BudgetKey, Object, Pdb, Pod, PodKey, Text};
+use crate::cluster::{BudgetKey, Object, Pdb, Pod, PodKey, Right, Text};
 use crate::plan::{Random, Settings};
 
 /// Something that is going to happen.
@@ -103,6 +103,8 @@ pub struct World {
     pub(super) pods: BTreeMap<Text, PodState>,
     pub(super) capacities: BTreeMap<Text, u32>,
     pub(super) manager_up: bool,
+    /// Whether the controller may evict pods.
+    pub(super) right: Right,
     pub(super) scheduler_up: bool,
     pub(super) scheduling: bool,
     /// Where the scheduler has put pods that are not bound yet.
@@ -140,6 +142,7 @@ impl World {
             pods: BTreeMap::new(),
             capacities: BTreeMap::new(),
             manager_up: true,
+            right: Right::Granted,
             scheduler_up: true,
             scheduling: false,
             assumed: BTreeMap::new(),

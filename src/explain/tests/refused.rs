@@ -1,7 +1,7 @@
 //! What the server answered.
 
 use super::*;
-use crate::cluster::Refusal;
+use crate::cluster::{Refusal, Right};
 
 fn refusal(code: u16, reason: &str, message: &str, causes: &[&str]) -> Refusal {
     Refusal {
@@ -69,15 +69,54 @@ fn a_webhook_that_does_not_answer() {
 fn the_one_who_evicts_may_not() {
     let words = "pods \"web-0\" is forbidden: User \"system:serviceaccount:ops:drainer\" cannot create resource \
                  \"pods/eviction\" in API group \"\" in the namespace \"shop\"";
-    answered(403, "Forbidden", words, &[]).waits(
+    let mut world = answered(403, "Forbidden", words, &[]);
+    world.waits(
         "web-0",
         Reason::Forbidden,
-        Outlook::NeverClears,
+        Outlook::MayClear,
         "The server forbids the eviction (403): “pods \"web-0\" is forbidden: User \
          \"system:serviceaccount:ops:drainer\" cannot create resource \"pods/eviction\" in \
          API group \"\" in the namespace \"shop\"”.",
         "grant the verb create on pods/eviction (API group \"\") to the user it names",
     );
+    let denied = Right::Denied { user: "system:serviceaccount:ops:drainer".into(), why: Text::default() };
+    world.cluster.rights.record(Some("shop".into()), denied, NOW);
+    for pod in ["web-0", "web-1"] {
+        world.waits(
+            pod,
+            Reason::Forbidden,
+            Outlook::NeverClears,
+            "User system:serviceaccount:ops:drainer may not create pods/eviction in namespace \
+             shop, so the server refuses every eviction there (403; asked with a \
+             SelfSubjectAccessReview).",
+            "grant user system:serviceaccount:ops:drainer the verb create on pods/eviction (API group \"\")",
+        );
+    }
+}
+
+#[test]
+fn a_refusal_whatever_its_words_is_not_for_want_of_a_right_that_is_there() {
+    let words = "User \"drainer\" cannot create resource \"pods/eviction\"";
+    let mut world = answered(403, "Forbidden", words, &[]);
+    world.cluster.rights.record(None, Right::Granted, NOW);
+    let wait = world.judge("web-0").wait.expect("it waits");
+    assert_eq!((wait.reason, wait.outlook), (Reason::ServerError, Outlook::MayClear));
+    world.goes("web-1");
+}
+
+#[test]
+fn the_right_goes_before_budgets_and_after_what_is_going_anyway() {
+    let mut world = World::new().stateful_set("web", 1).budget("web", "maxUnavailable: 0");
+    let denied = || Right::Denied { user: Text::default(), why: "no opinion".into() };
+    world.cluster.rights.record(None, denied(), NOW);
+    assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::BudgetNeverAllows));
+    world.cluster.rights.record(Some("shop".into()), denied(), NOW);
+    let wait = world.judge("web-0").wait.expect("it waits");
+    assert_eq!(wait.reason, Reason::Forbidden);
+    assert!(wait.message.contains("SelfSubjectAccessReview: “no opinion”"), "{}", wait.message);
+    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30 });
+    let world = world.change("web-0", going);
+    assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::Terminating));
 }
 
 #[test]
@@ -121,7 +160,9 @@ fn anything_else_is_quoted() {
              does not support.",
         ),
     ] {
-        let wait = answered(code, "", words, &[]).judge("web-0").wait.expect("it waits");
+        let mut world = answered(code, "", words, &[]);
+        world.cluster.rights.record(None, Right::Granted, NOW);
+        let wait = world.judge("web-0").wait.expect("it waits");
         assert_eq!(wait.reason, Reason::ServerError, "{words}");
     }
 }

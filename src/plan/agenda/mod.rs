@@ -25,7 +25,7 @@ use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
 use crate::budget::scales_of;
 use crate::cluster::{
-    self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, OwnerRef, Raw, Refusal, Scale, Text,
+    self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, OwnerRef, Raw, Refusal, Right, Scale, Text,
 };
 use pace::{Few, Task, Tasks, doubled, jittered};
 
@@ -65,6 +65,8 @@ pub enum Errand {
     ListPlans,
     /// Read the scale of an owner that is not watched.
     ReadScale { namespace: Text, owner: OwnerRef },
+    /// Ask the server whether whoever asks may evict pods, in a namespace or in all of them.
+    AskRight { namespace: Option<Text> },
     /// Look at the pod again, then evict exactly it.
     Evict(Evict),
 }
@@ -101,6 +103,8 @@ pub enum Outcome {
     Plans(Result<Vec<Seen>, Failure>),
     /// The scale of an owner was read.
     Scale { owner: Text, scale: Scale },
+    /// The server has said whether pods may be evicted.
+    Right { namespace: Option<Text>, answer: Result<Right, Failure> },
     /// An eviction was answered.
     Eviction { eviction: Evict, answer: Answer },
 }
@@ -274,6 +278,7 @@ impl Agenda {
             return None;
         }
         self.cluster.evictions.expire(now.wall);
+        self.cluster.rights.expire(now.wall);
         self.tasks.forget_old(now.steady);
         let plans = self.plans.view();
         #[cfg(feature = "planted")]
@@ -315,6 +320,12 @@ impl Agenda {
         }
         for (namespace, owner) in decisions.scales {
             self.read_scale(namespace, owner, now);
+        }
+        for namespace in decisions.rights {
+            let name = namespace.as_ref().map(ToString::to_string).unwrap_or_default();
+            if self.tasks.begin(Task::Right(name), now.steady) {
+                self.errands.push(Errand::AskRight { namespace });
+            }
         }
         if let Some(at) = decisions.wake_at {
             let wait = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
@@ -456,6 +467,7 @@ impl Agenda {
                 }
                 self.cluster.record_scale(owner, scale);
             }
+            Outcome::Right { namespace, answer } => self.authorized(namespace, answer, now),
             Outcome::Listed { node, since, pods } => {
                 let task = Task::List(node.to_string());
                 if let Some(pods) = self.settle(task.clone(), pods, now) {
@@ -475,6 +487,18 @@ impl Agenda {
             self.tasks.failed(task, now.steady, &mut self.random);
         }
         result.ok()
+    }
+
+    /// Keeps an answer about rights. A denied one is asked for again after a while.
+    fn authorized(&mut self, namespace: Option<Text>, answer: Result<Right, Failure>, now: Moment) {
+        let task = Task::Right(namespace.as_ref().map(ToString::to_string).unwrap_or_default());
+        let right = answer.unwrap_or(Right::Unanswered);
+        if right == Right::Granted {
+            self.tasks.done(&task);
+        } else {
+            self.tasks.failed(task, now.steady, &mut self.random);
+        }
+        self.cluster.rights.record(namespace, right, now.wall);
     }
 
     /// What the list shows and the watch has not brought yet will come; then the node is not empty.
@@ -519,6 +543,9 @@ impl Agenda {
             .evictions
             .refusal(&eviction.uid)
             .map_or(1, |refusal| refusal.times.saturating_add(1));
+        if status.code == 403 && !causes(status).any(|cause| !cause.is_empty()) {
+            self.cluster.rights.doubt(&eviction.pod.namespace);
+        }
         let asked = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
         let backoff = jittered(doubled(REFUSED_FIRST, times, REFUSED_LONGEST), &mut self.random);
         let wait = backoff.max(Duration::from_secs(u64::from(asked)).min(REFUSED_LONGEST));

@@ -20,6 +20,8 @@ pub enum Task {
     Plans,
     /// Reading the scale of the owner of that uid.
     Scale(String),
+    /// Asking for the right to evict in the namespace of that name; in all of them without a name.
+    Right(String),
 }
 
 /// Which tasks are under way, and which failed ones wait. Times are counted from the start of the process.

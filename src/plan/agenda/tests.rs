@@ -238,3 +238,47 @@ fn a_plan_does_not_go_while_a_node_is_being_claimed_for_it() {
     agenda.conclude(Outcome::Node { name: "a".into(), result: Ok(node(9)) }, at(10));
     assert!(!agenda.is_untimely(&known, &Action::RemoveFinalizer));
 }
+
+#[test]
+fn the_right_is_asked_for_once_at_a_time_again_when_it_is_denied_and_after_a_refusal() {
+    let mut agenda = leading();
+    let pod = json!({"metadata": {"namespace": "shop", "name": "web-0", "uid": "uid-web-0", "resourceVersion": "5",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web",
+            "controller": true}]},
+        "spec": {"nodeName": "a"}, "status": {"phase": "Running"}});
+    agenda.observe(ObjectChange::Applied(Raw::decode(ObjectKind::Pod, &pod.to_string())), at(0));
+    let asks = |errands: &[Errand]| -> Vec<Option<Text>> {
+        let asks = errands.iter().filter_map(|errand| match errand {
+            Errand::AskRight { namespace } => Some(namespace.clone()),
+            _ => None,
+        });
+        asks.collect()
+    };
+    let answer = |right| Outcome::Right { namespace: None, answer: right };
+    assert_eq!(asks(&turn(&mut agenda, at(5))), [None]);
+    assert_eq!(asks(&turn(&mut agenda, at(10))), [], "it is under way");
+    agenda.conclude(answer(Ok(Right::Denied { user: "x".into(), why: Text::default() })), at(20));
+    assert_eq!(asks(&turn(&mut agenda, at(30))), [Some("shop".into())], "the other question waits");
+    assert_eq!(asks(&turn(&mut agenda, at(200))), [None]);
+    agenda.conclude(answer(Ok(Right::Granted)), at(210));
+    assert_eq!(asks(&turn(&mut agenda, at(220))), []);
+
+    let eviction = Evict {
+        pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
+        uid: "uid-web-0".into(),
+        node: "a".into(),
+        spends: vec![],
+        grace_period_seconds: None,
+    };
+    let status = |json| serde_json::from_value::<Status>(json).unwrap();
+    let by_budget = status(json!({"code": 403, "details": {"causes": [{"reason": "DisruptionBudget"}]}}));
+    let without = status(json!({"code": 403, "reason": "Forbidden", "message": "no"}));
+    for (status, asked) in [(by_budget, vec![]), (without, vec![None])] {
+        let answer = Answer::Refused(Box::new(status));
+        agenda.conclude(Outcome::Eviction { eviction: eviction.clone(), answer }, at(230));
+        assert_eq!(asks(&turn(&mut agenda, at(240))), asked);
+    }
+    // Nobody answers: what an eviction is answered has to tell.
+    agenda.conclude(answer(Err(Failure { code: None, message: "no answer".into() })), at(250));
+    assert_eq!(agenda.cluster().rights.of("shop"), Some(&Right::Unanswered));
+}

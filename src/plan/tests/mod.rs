@@ -6,6 +6,7 @@ mod endings;
 mod marks;
 mod ownership;
 mod pace;
+mod rights;
 mod said;
 mod status;
 
@@ -20,7 +21,7 @@ use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, n
 use crate::budget::recompute;
 use crate::cluster::{
     Amount, BudgetKey, Cluster, InFlight, Labels, Node, Operator, OwnerRef, Pdb, PdbStatus, Pod, PodPhase,
-    Requirement, RestartPolicy, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
+    Requirement, RestartPolicy, Right, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
 };
 
 const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -37,13 +38,9 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self {
-            cluster: Cluster::new(),
-            plans: Plans::default(),
-            now: START,
-            evicted: vec![],
-            changes: vec![],
-        }
+        let mut cluster = Cluster::new();
+        cluster.rights.record(None, Right::Granted, START);
+        Self { cluster, plans: Plans::default(), now: START, evicted: vec![], changes: vec![] }
     }
 
     fn node(mut self, name: &str) -> Self {

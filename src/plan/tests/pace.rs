@@ -124,26 +124,31 @@ fn refused_pods_wait_until_they_may_be_tried_again_or_their_budget_changes() {
 }
 
 #[test]
-fn a_node_is_not_held_for_ever_by_what_the_server_once_said() {
+fn a_pod_is_not_judged_for_ever_by_what_the_server_once_said() {
     let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &json!({})));
+    for _ in 0..3 {
+        world.step();
+    }
+    // Nobody puts it to the test again.
+    world.edit_plan("p", |plan| plan.spec.suspend = true);
     world.cluster.evictions.refused(crate::cluster::Refusal {
         uid: "uid-web-0".into(),
         at: world.now,
         code: 403,
         reason: "Forbidden".into(),
-        message: "User \"us\" cannot create resource \"pods/eviction\"".into(),
+        message: "not now".into(),
         causes: vec![],
         budgets: vec![],
         times: 1,
         retry_at: world.now + SignedDuration::from_secs(1),
     });
     world.step();
-    assert_eq!(world.node_status("p", "a").reason.as_deref(), Some("Blocked"));
+    assert_eq!(world.node_status("p", "a").waiting[0].reason, "ServerError");
     assert_eq!(world.decide().wake_at, Some(world.now + SignedDuration::from_secs(6)));
     world.wait(6);
     world.cluster.evictions.expire(world.now);
-    world.run(None);
-    assert_eq!((world.phase("p"), world.evicted.len()), (PlanPhase::Completed, 1));
+    world.step();
+    assert_eq!(world.node_status("p", "a").waiting, []);
 }
 
 #[test]

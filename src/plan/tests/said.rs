@@ -255,5 +255,5 @@ fn counters_and_columns_agree_with_the_pods_that_are_listed() {
     assert_eq!(status.blocked_on.as_deref(), Some("shop/db"));
     let (blocked, message) = condition(&world, "p", "DrainBlocked");
     assert_eq!(blocked, "True");
-    assert!(message.starts_with("1 pod: shop/db-0 (BudgetNeverAllows of db): Budget"), "{message}");
+    assert!(message.starts_with("1 pod: shop/db-0 (BudgetNeverAllows of shop/db): Budget"), "{message}");
 }
