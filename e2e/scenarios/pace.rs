@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use drainplan::api::{NodePhase, PlanPhase, names};
+use drainplan::api::{DrainPlanStatus, NodePhase, PlanPhase, names};
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::{PATIENCE, over, shared};
@@ -13,7 +14,12 @@ use crate::harness::{Bed, PlanRun, Recorder, Template, cordoned, marks, nodes, u
 use crate::runner::Case;
 
 pub fn cases() -> Vec<Case> {
-    vec![shared!(60, nodes_to_come_are_avoided), shared!(61, two_nodes_at_once)]
+    vec![
+        shared!(60, nodes_to_come_are_avoided),
+        shared!(61, two_nodes_at_once),
+        shared!(62, one_zone_after_the_other),
+        shared!(63, control_plane_nodes),
+    ]
 }
 
 /// The spec of a plan over these nodes with this pace.
@@ -105,5 +111,52 @@ async fn two_nodes_at_once(bed: Bed) -> Result<()> {
     let plan = bed.plan("plan", paced(&all, &json!("50%"))).await?;
     plan.ends(PlanPhase::Completed, PATIENCE).await?;
     ensure!(most_at_once(&plan) == 2, "{} nodes were in progress at once", most_at_once(&plan));
+    ensure_moved_once(&bed, &all, &uids).await
+}
+
+async fn label(bed: &Bed, node: &str, key: &str, value: &str) -> Result<()> {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+    Api::<Node>::all(bed.client()).patch(node, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// The nodes that were in progress together, in any status of the plan.
+fn together(plan: &PlanRun) -> BTreeSet<Vec<String>> {
+    let of = |status: DrainPlanStatus| {
+        let draining = status.nodes.into_iter().filter(|node| node.phase == NodePhase::Draining);
+        draining.map(|node| node.name).collect()
+    };
+    plan.statuses().into_iter().map(of).collect()
+}
+
+async fn one_zone_after_the_other(bed: Bed) -> Result<()> {
+    let (all, uids) = eight_on_four(&bed).await?;
+    for (node, zone) in all.iter().zip(["one", "two", "two", "one"]) {
+        label(&bed, node, "zone", zone).await?;
+    }
+    let mut spec = paced(&all, &json!(2));
+    spec["pace"]["topologyKey"] = json!("zone");
+    let plan = bed.plan("plan", spec).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    let [a, b, c, d] = all.clone();
+    let apart =
+        [vec![a.clone(), d.clone()], vec![b.clone(), c.clone()], vec![a], vec![b], vec![c], vec![d], vec![]];
+    let seen = together(&plan);
+    ensure!(seen.iter().all(|nodes| apart.contains(nodes)), "in progress together: {seen:?}");
+    ensure!(apart[..2].iter().all(|nodes| seen.contains(nodes)), "never two at once: {seen:?}");
+    ensure_moved_once(&bed, &all, &uids).await
+}
+
+async fn control_plane_nodes(bed: Bed) -> Result<()> {
+    let (all, uids) = eight_on_four(&bed).await?;
+    for node in &all[..2] {
+        label(&bed, node, "node-role.kubernetes.io/control-plane", "").await?;
+    }
+    let plan = bed.plan("plan", paced(&all, &json!("100%"))).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    let both = |nodes: &Vec<String>| all[..2].iter().all(|node| nodes.contains(node));
+    let seen = together(&plan);
+    ensure!(!seen.iter().any(both), "both control-plane nodes were in progress together: {seen:?}");
+    ensure!(seen.iter().any(|nodes| nodes.len() == 3), "the others had to wait: {seen:?}");
     ensure_moved_once(&bed, &all, &uids).await
 }

@@ -116,6 +116,7 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"pods": {"gracePeriodSeconds": 0}}), "should be greater than or equal to 1"),
         wrong(json!({"maxFailedNodes": "1000%"}), "may not be more than 4"),
         wrong(json!({"pace": {"maxConcurrentNodes": 0}}), "pace.maxConcurrentNodes: write at least 1"),
+        wrong(json!({"pace": {"topologyKey": "not a label"}}), "write the key of a node label"),
         wrong(json!({"pace": {"maxConcurrentNodes": "0%"}}), "pace.maxConcurrentNodes: write at least 1"),
         wrong(json!({"suspend": "yes"}), "must be of type boolean"),
     ];

@@ -16,6 +16,12 @@ pub struct Pace {
     /// least 1. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent_nodes: Option<IntOrPercent>,
+    /// The key of a node label: all nodes of one value are finished before those of the next. No default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    #[x_kube(validation = Rule::new("self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')")
+        .message("write the key of a node label, such as topology.kubernetes.io/zone"))]
+    pub topology_key: Option<String>,
 }
 
 impl DrainPlanSpec {
@@ -26,5 +32,11 @@ impl DrainPlanSpec {
         const MOST: usize = 200;
         let written = self.pace.as_ref().and_then(|pace| pace.max_concurrent_nodes.as_ref());
         written.and_then(|limit| limit.of(selected)).unwrap_or(1).clamp(1, MOST)
+    }
+
+    /// The label whose values are finished one after the other.
+    #[must_use]
+    pub fn topology_key(&self) -> Option<&str> {
+        self.pace.as_ref().and_then(|pace| pace.topology_key.as_deref())
     }
 }

@@ -137,6 +137,10 @@ reasons! {
         ClaimedByOther,
         /// As many nodes are in progress as the plan allows.
         AwaitingSlot,
+        /// Nodes with another value of pace.topologyKey are finished first.
+        AwaitingDomain,
+        /// Another control-plane node is away, or there is no other.
+        ControlPlaneAtRisk,
         /// The node object is gone.
         NodeGone,
         /// Somebody uncordoned it while it was being drained.

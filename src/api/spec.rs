@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -221,6 +222,24 @@ impl IntOrPercent {
             Self::Percent(text) => {
                 let percent: usize = text.strip_suffix('%')?.parse().ok()?;
                 Some(total.saturating_mul(percent) / 100)
+            }
+        }
+    }
+}
+
+impl FromStr for IntOrPercent {
+    type Err = String;
+
+    /// As it is written on a command line.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text);
+        let most = if text.ends_with('%') { 100 } else { i32::MAX };
+        match number.parse::<i32>() {
+            Ok(number) if (0..=most).contains(&number) => {
+                Ok(if text.ends_with('%') { Self::Percent(text.to_owned()) } else { Self::Int(number) })
+            }
+            _ => {
+                Err("write a number of nodes, such as 2, or a percentage up to 100%, such as 25%".to_owned())
             }
         }
     }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, ValueEnum};
+use drainplan::api::IntOrPercent;
 use drainplan::api::syntax;
 use drainplan::engine;
 use drainplan::engine::failure::sentence;
@@ -43,6 +44,10 @@ struct Arguments {
     /// a restarted one takes the lease of its predecessor after 4 s.
     #[arg(long, value_name = "NAME", env = "POD_NAME", value_parser = object_name)]
     pod_name: Option<String>,
+    /// How many nodes all plans together may hold cordoned, as a number or a percentage of all nodes, rounded down and at
+    /// least 1. Nodes that a plan has left cordoned count until somebody uncordons them.
+    #[arg(long, value_name = "NODES", default_value = "100%")]
+    max_cordoned_nodes: IntOrPercent,
     /// How log lines look.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -78,6 +83,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         identity: identity(&arguments),
         lease_namespace: arguments.lease_namespace,
         lease_name: arguments.lease_name,
+        max_cordoned_nodes: arguments.max_cordoned_nodes,
     };
     engine::run(options).await
 }

@@ -43,7 +43,7 @@ use requests::CountRequests;
 use serve::{Health, Server};
 use signals::Shutdown;
 
-use crate::api::DrainPlan;
+use crate::api::{DrainPlan, IntOrPercent};
 use crate::cluster::ObjectKind;
 use crate::plan::Settings;
 
@@ -64,6 +64,8 @@ pub struct Options {
     pub lease_name: String,
     /// How this replica signs the lease.
     pub identity: Identity,
+    /// How many nodes all plans together may hold cordoned.
+    pub max_cordoned_nodes: IntOrPercent,
 }
 
 /// A client that says who it is and never retries by itself.
@@ -117,7 +119,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         publisher,
         metrics: metrics.clone(),
         health: health.clone(),
-        settings: Settings::default(),
+        settings: Settings { max_cordoned_nodes: options.max_cordoned_nodes, ..Settings::default() },
     });
 
     // The loop ends first; only then is the lease given back and the last events sent. A request that was not answered

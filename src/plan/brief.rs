@@ -9,9 +9,10 @@ const GROUPS: usize = 3;
 /// The longest text about one group, in bytes.
 const TEXT: usize = 160;
 
-/// Why nodes are not started. Those that have not had their turn are left out.
+/// Why nodes are not started. Those that have not had their turn are left out, unless nobody has one.
 pub fn pending(run: &Run<'_>) -> String {
-    let waits = run.pending.iter().filter(|(_, (reason, _))| *reason != NodeReason::AwaitingSlot);
+    let idle = run.memory.idle_since.is_some();
+    let waits = run.pending.iter().filter(|(_, (reason, _))| idle || *reason != NodeReason::AwaitingSlot);
     let told = waits.map(|(name, (reason, message))| {
         let survey = run.surveys.get(name).filter(|_| *reason == NodeReason::Blocked);
         let held = survey.and_then(|survey| survey.never_clear().next());

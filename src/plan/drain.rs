@@ -8,7 +8,7 @@ use super::run::Run;
 use super::survey::Surveyed;
 use super::{Action, Evict, Round};
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{BudgetKey, OwnerRef, Text};
+use crate::cluster::{BudgetKey, OwnerRef, Pod, Text};
 use crate::explain::Treatment;
 
 /// Chooses evictions. A budget's room goes to the node that was started first.
@@ -60,6 +60,10 @@ fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
     {
         return false;
     }
+    if let Some(until) = becomes_ready(round, pod) {
+        round.wake(until);
+        return false;
+    }
     match round.cluster.evictions.refusal(&pod.uid).map(|refusal| refusal.retry_at) {
         Some(retry_at) if retry_at > round.now => {
             round.wake(retry_at);
@@ -67,6 +71,14 @@ fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
         }
         _ => true,
     }
+}
+
+/// A new pod of a budget becomes Ready at any moment. An eviction that costs nothing now would then be refused when it
+/// arrives, so it waits; once Ready, its turn comes by the budget's room.
+fn becomes_ready(round: &Round<'_>, pod: &Pod) -> Option<Timestamp> {
+    let until = pod.created?.saturating_add(round.settings.settling).ok()?;
+    let starts = !pod.ready && pod.just_starting(round.now) && until > round.now;
+    (starts && round.cluster.budgets_of(pod).next().is_some()).then_some(until)
 }
 
 /// Takes one disruption of each budget, or of none when one of them has no room.

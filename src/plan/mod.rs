@@ -11,6 +11,7 @@ mod brief;
 mod conditions;
 mod counters;
 mod drain;
+mod gates;
 mod memory;
 mod ownership;
 mod report;
@@ -37,10 +38,10 @@ pub use transitions::{Notice, Severity, Subject, notices};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
-use crate::api::{DrainPlan, DrainPlanStatus, NodePhase};
+use crate::api::{DrainPlan, DrainPlanStatus, IntOrPercent, NodePhase, names};
 use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{BudgetKey, Cluster, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
@@ -61,13 +62,18 @@ pub struct Settings {
     pub patience: Patience,
     /// How many nodes that cannot be started are looked at beyond the first in order, in one decision.
     pub lookahead: usize,
+    /// How many nodes all plans together may hold cordoned, of all nodes; at least one.
+    pub max_cordoned_nodes: IntOrPercent,
+    /// How long a new pod may take to become Ready before it is evicted as one that is not.
+    pub settling: SignedDuration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let seconds = jiff::SignedDuration::from_secs;
+        let seconds = SignedDuration::from_secs;
         let patience = Patience { overdue: seconds(30), stale: seconds(30), starting: seconds(600) };
-        Self { patience, lookahead: 50 }
+        let max_cordoned_nodes = IntOrPercent::Percent("100%".to_owned());
+        Self { patience, lookahead: 50, max_cordoned_nodes, settling: seconds(30) }
     }
 }
 
@@ -162,6 +168,8 @@ struct Round<'a> {
     claimed: HashMap<String, Vec<Text>>,
     /// The plan that holds a node, by a claim or by its status.
     holders: BTreeMap<Text, Holder>,
+    /// Nodes that are cordoned for plans, or will be, or were left so by one.
+    cordoned: HashSet<Text>,
     /// Who has drained a node, by the node's uid.
     drained: HashMap<String, Vec<Drained>>,
     /// Disruptions spent so far in this decision.
@@ -182,6 +190,18 @@ struct Drained {
 }
 
 impl Round<'_> {
+    /// How many nodes may be cordoned for plans.
+    fn most_cordoned(&self) -> usize {
+        let all = self.cluster.nodes().count();
+        self.settings.max_cordoned_nodes.of(all).unwrap_or(all).max(1)
+    }
+
+    /// A plan starts a node.
+    fn starts(&mut self, node: &Text, plan: Holder) {
+        self.holders.insert(node.clone(), plan);
+        self.cordoned.insert(node.clone());
+    }
+
     /// Look again at that instant, if it is still to come.
     fn wake(&mut self, at: Timestamp) {
         if at > self.now {
@@ -200,6 +220,7 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
         now,
         claimed: HashMap::new(),
         holders: BTreeMap::new(),
+        cordoned: HashSet::new(),
         drained: HashMap::new(),
         spent: HashMap::new(),
         wake_at: cluster.evictions.next_expiry(),
@@ -228,6 +249,9 @@ fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
     let known: HashSet<String> =
         plans.readable.iter().filter_map(|plan| plan.uid()).chain(plans.unreadable.iter().cloned()).collect();
     for node in round.cluster.nodes() {
+        if node.unschedulable && node.annotations.contains_key(names::KEPT_CORDONED) {
+            round.cordoned.insert(node.name.clone());
+        }
         let Some(claim) = Claim::on(node) else {
             sweep.extend(ownership::drop_stale_mark(node));
             continue;
@@ -251,5 +275,6 @@ fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
             }
         }
     }
+    round.cordoned.extend(round.holders.keys().cloned());
     sweep
 }

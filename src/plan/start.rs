@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::memory::Record;
 use super::run::{Run, Stall};
 use super::survey::Survey;
-use super::{Holder, Round, brief, words};
+use super::{Holder, Round, brief, gates, words};
 use crate::api::{NodePhase, NodeReason};
-use crate::cluster::Node;
+use crate::cluster::{Node, Text};
 
 /// Other tools' taints on nodes that they are about to take away.
 const FOREIGN_TAINTS: [&str; 3] =
@@ -27,8 +27,7 @@ struct Slots {
 impl Slots {
     fn of(run: &Run<'_>) -> Self {
         let selected = run.memory.nodes.len() + run.not_taken().len();
-        let taken = run.memory.nodes.values().filter(|record| record.in_progress()).count();
-        Self { limit: run.plan.spec.concurrent_nodes(selected), taken }
+        Self { limit: run.plan.spec.concurrent_nodes(selected), taken: run.busy().count() }
     }
 
     fn free(&self) -> usize {
@@ -45,31 +44,52 @@ impl Run<'_> {
     /// Starts as many nodes as may be, or lets the idle clock run.
     pub fn start(&mut self, round: &mut Round<'_>) {
         let slots = Slots::of(self);
-        let mut startable = self.look_at_pending(round, &slots).into_iter();
+        let startable = self.look_at_pending(round, &slots);
         if self.plan.spec.suspend {
             self.memory.idle_since = None;
             return;
         }
+        let mut free = slots.free();
         let mut asks = false;
-        for node in startable.by_ref().take(slots.free()) {
-            let survey = self.surveys.get(&node.name);
-            if survey.is_some_and(|survey| !survey.rights_are_known(round.cluster)) {
-                // A node is not cordoned for nothing: whether its pods may be evicted is being asked.
-                asks = true;
-                break;
+        let mut busy: Vec<Text> = self.busy().cloned().collect();
+        for node in startable {
+            match gates::closed(self, round, &node, &busy) {
+                None if free > 0 => {
+                    let survey = self.surveys.get(&node.name);
+                    if survey.is_some_and(|survey| !survey.rights_are_known(round.cluster)) {
+                        // A node is not cordoned for nothing: whether its pods may be evicted is being asked.
+                        asks = true;
+                        break;
+                    }
+                    free -= 1;
+                    busy.push(node.name.clone());
+                    self.pending.remove(&node.name);
+                    self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
+                    round.starts(&node.name, Holder { uid: self.uid.clone(), name: self.name.clone() });
+                    continue;
+                }
+                Some((reason, message)) => {
+                    self.pending.insert(node.name.clone(), (reason, message));
+                    if reason == NodeReason::ControlPlaneAtRisk {
+                        continue;
+                    }
+                }
+                None => {}
             }
-            self.pending.remove(&node.name);
-            self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
-            let holder = Holder { uid: self.uid.clone(), name: self.name.clone() };
-            round.holders.insert(node.name.clone(), holder);
+            if self.upcoming.len() < slots.upcoming() {
+                self.upcoming.push(node.name.clone());
+            }
         }
-        let ahead = if asks { 0 } else { slots.upcoming() };
-        self.upcoming = startable.take(ahead).map(|node| node.name.clone()).collect();
-        if asks || self.memory.nodes.values().any(Record::in_progress) {
-            self.memory.idle_since = None;
-        } else {
+        if busy.is_empty() && !asks {
             self.idle(round);
+        } else {
+            self.memory.idle_since = None;
         }
+    }
+
+    /// The nodes in progress.
+    fn busy(&self) -> impl Iterator<Item = &Text> {
+        self.memory.nodes.iter().filter(|(_, record)| record.in_progress()).map(|(name, _)| name)
     }
 
     /// Says why pending nodes are not started; returns those that could be, in order.
@@ -77,7 +97,7 @@ impl Run<'_> {
         let wanted = slots.free() + slots.upcoming();
         let mut startable = Vec::new();
         let mut looked_at = 0;
-        for node in self.not_taken() {
+        for node in self.in_turn(round) {
             if startable.len() < wanted || looked_at < round.settings.lookahead {
                 looked_at += 1;
                 if let Some(obstacle) = self.obstacle(round, &node) {
@@ -90,6 +110,16 @@ impl Run<'_> {
             self.pending.insert(node.name.clone(), waits);
         }
         startable
+    }
+
+    /// The pending nodes, in the order in which they are taken.
+    fn in_turn(&self, round: &Round<'_>) -> Vec<Arc<Node>> {
+        let mut nodes = self.not_taken();
+        let present = self.present_domain(round);
+        if present.is_some() {
+            nodes.sort_by_key(|node| Self::is_elsewhere(present.as_ref(), node));
+        }
+        nodes
     }
 
     /// What keeps a pending node from being started.

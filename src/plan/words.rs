@@ -48,6 +48,36 @@ pub fn awaiting_slot(limit: usize) -> String {
     format!("{at_a_time} drained at a time (pace.maxConcurrentNodes); this one has not had its turn")
 }
 
+/// Why a node waits for those of another domain.
+pub fn awaiting_domain(key: &str, domain: &str, node: &str) -> String {
+    let these = if domain.is_empty() {
+        format!("nodes without the label {key}")
+    } else {
+        format!("nodes with {key}={domain}")
+    };
+    format!("{these} are finished first (pace.topologyKey), and {node} is still in progress")
+}
+
+/// Why the only control-plane node is never started.
+pub fn only_control_plane() -> String {
+    "it is the only control-plane node, so it is never drained: add another one, or take it off the plan"
+        .to_owned()
+}
+
+/// Why a control-plane node waits for another.
+pub fn control_plane_at_risk(other: &str, drained: bool) -> String {
+    let away = if drained { "in the hands of a plan" } else { "not Ready" };
+    format!("control-plane node {other} is {away}, and only one of them may be away at a time")
+}
+
+/// Why no plan starts a node.
+pub fn too_many_cordoned(cordoned: usize, limit: usize) -> String {
+    format!(
+        "all plans together hold {} cordoned, and the controller's --max-cordoned-nodes allows {limit}",
+        count(cordoned, "node")
+    )
+}
+
 /// Why a node is not touched, if a pod on it never clears.
 pub fn blocked(survey: &Survey) -> Option<String> {
     let blockers: Vec<&Surveyed> = survey.never_clear().collect();

@@ -69,7 +69,9 @@ impl Statuses {
     /// A deadline counts from the start that was written first.
     fn starts(&mut self, plan: &DrainPlan, status: &DrainPlanStatus, name: &str) -> Verdict {
         let uid = plan.metadata.uid.clone().unwrap_or_default();
-        let drains = |node_uid: &str| status.nodes.iter().any(|node| node.uid == node_uid);
+        let known = status.nodes.iter().filter(|node| node.phase != NodePhase::Pending);
+        let known: Vec<&str> = known.map(|node| node.uid.as_str()).collect();
+        let drains = |node_uid: &str| known.contains(&node_uid);
         self.started.retain(|(of, node), _| *of != uid || drains(node));
         for node in status.nodes.iter().filter(|node| in_progress(node.phase)) {
             let Some(started) = node.started_at.as_ref().map(|time| time.0) else { continue };

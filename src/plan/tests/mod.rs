@@ -3,6 +3,7 @@
 //! [`World`] is the obedient server: it takes every decision's status and actions at their word.
 
 mod endings;
+mod gates;
 mod marks;
 mod ownership;
 mod pace;
@@ -30,6 +31,7 @@ struct World {
     cluster: Cluster,
     plans: Plans,
     now: Timestamp,
+    settings: Settings,
     /// Every eviction that was accepted, in order.
     evicted: Vec<String>,
     /// Every change of a node, in order.
@@ -40,7 +42,14 @@ impl World {
     fn new() -> Self {
         let mut cluster = Cluster::new();
         cluster.rights.record(None, Right::Granted, START);
-        Self { cluster, plans: Plans::default(), now: START, evicted: vec![], changes: vec![] }
+        Self {
+            cluster,
+            plans: Plans::default(),
+            now: START,
+            settings: Settings::default(),
+            evicted: vec![],
+            changes: vec![],
+        }
     }
 
     fn node(mut self, name: &str) -> Self {
@@ -99,12 +108,8 @@ impl World {
     }
 
     fn decide(&self) -> Decisions {
-        let decisions = decide(&self.plans, &self.cluster, self.now, &Settings::default());
-        assert_eq!(
-            decisions,
-            decide(&self.plans, &self.cluster, self.now, &Settings::default()),
-            "deterministic"
-        );
+        let decisions = decide(&self.plans, &self.cluster, self.now, &self.settings);
+        assert_eq!(decisions, decide(&self.plans, &self.cluster, self.now, &self.settings), "deterministic");
         decisions
     }
 

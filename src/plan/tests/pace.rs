@@ -250,8 +250,10 @@ fn a_smaller_pace_starts_no_node_until_enough_have_ended() {
         world.step();
     }
     world.edit_plan("p", |plan| {
-        plan.spec.pace =
-            Some(crate::api::Pace { max_concurrent_nodes: Some(crate::api::IntOrPercent::Int(1)) });
+        plan.spec.pace = Some(crate::api::Pace {
+            max_concurrent_nodes: Some(crate::api::IntOrPercent::Int(1)),
+            topology_key: None,
+        });
     });
     let draining = |world: &World| world.status("p").node_counts.as_ref().unwrap().draining;
     while world.status("p").node_counts.as_ref().unwrap().done < 1 {
@@ -262,4 +264,27 @@ fn a_smaller_pace_starts_no_node_until_enough_have_ended() {
     assert_eq!(draining(&world), 1);
     world.run(Some("spare"));
     assert_eq!(world.phase("p"), PlanPhase::Completed);
+}
+
+#[test]
+fn a_new_pod_is_not_evicted_while_it_becomes_ready() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a", "b"], Some(("maxUnavailable", 1)))
+        .service("free", &["a"], None)
+        .plan("p", &over(&["a"], &json!({})));
+    for name in ["web-0", "free-0"] {
+        let mut new = Pod::clone(world.cluster.pods_on("a").find(|pod| &*pod.name == name).unwrap());
+        (new.ready, new.created) = (false, Some(START - SignedDuration::from_secs(1)));
+        world.cluster.apply_pod(new);
+    }
+    world.report_budgets();
+    for _ in 0..3 {
+        world.step();
+    }
+    let decisions = world.decide();
+    assert_eq!(evictions(&decisions.plans[0].actions), ["free-0"], "no budget can refuse it");
+    assert_eq!(decisions.wake_at, Some(START + SignedDuration::from_secs(29)));
+    world.wait(29);
+    assert_eq!(evictions(&world.step()), ["web-0", "free-0"], "it does not become Ready: it costs nothing");
 }
