@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use drainplan::api::{DrainPlan, PlanPhase};
+use drainplan::api::{DrainPlan, PlanPhase, syntax};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use kube::{Api, Client};
@@ -87,6 +87,10 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"nodes": {"names": [long]}}), "may not be more than 253"),
         wrong(json!({"nodes": {"names": many(5001)}}), "must have at most 5000 items"),
         wrong(json!({"nodes": null}), "Required value"),
+    ];
+    table.extend(impossible_names());
+    table.extend([
+        // The rest of the selector.
         selector(&json!({}), EMPTY),
         selector(&json!({"matchLabels": {}, "matchExpressions": []}), EMPTY),
         selector(&json!({"matchLabels": labels}), "must have at most 64 items"),
@@ -119,7 +123,7 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"pace": {"topologyKey": "not a label"}}), "write the key of a node label"),
         wrong(json!({"pace": {"maxConcurrentNodes": "0%"}}), "pace.maxConcurrentNodes: write at least 1"),
         wrong(json!({"suspend": "yes"}), "must be of type boolean"),
-    ];
+    ]);
     for number in [json!(-1), json!(3_000_000_000_i64), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
         table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
         table.push(wrong(json!({"pace": {"maxConcurrentNodes": number}}), NUMBER));
@@ -140,6 +144,45 @@ fn wrong_plans_table() -> Vec<Wrong> {
         }
     }
     table
+}
+
+/// Nodes and labels that cannot exist.
+fn impossible_names() -> Vec<Wrong> {
+    const NODE: &str = "a node's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit, such as node-1.example";
+    const KEY: &str = "a label's key is up to 63 letters, digits, dashes, underscores and dots, perhaps after a domain and a slash, such as pool or kubernetes.io/hostname";
+    const VALUE: &str = "a label's value is up to 63 letters, digits, dashes, underscores and dots, and begins and ends with a letter or digit, such as workers";
+    let mut table = Vec::new();
+    for name in ["Node-1", "node_1", "-node", "node.", "a..b", "a b", "a/b", "*"] {
+        assert!(!syntax::is_subdomain(name), "{name}");
+        table.push(wrong(json!({"nodes": {"names": [name]}}), NODE));
+    }
+    let prefix = format!("{}/pool", ["a"; 128].join("."));
+    let long = "x".repeat(64);
+    for key in ["a b", "-a", "a/b/c", "/a", "a/", "A.example/a", "*", &prefix, &long] {
+        assert!(!syntax::is_label_key(key), "{key}");
+        table.push(selector(&json!({"matchLabels": {key: "x"}}), KEY));
+        table.push(selector(&json!({"matchExpressions": [{"key": key, "operator": "Exists"}]}), KEY));
+    }
+    for value in ["a b", "-a", "a.", "a/b", "*"] {
+        assert!(!syntax::is_label_value(value), "{value}");
+        table.push(selector(&json!({"matchLabels": {"pool": value}}), VALUE));
+        table.push(requirement("In", &json!([value]), VALUE));
+    }
+    table.push(selector(&json!({"matchLabels": {"pool": long}}), "may not be more than 63"));
+    table
+}
+
+/// Nodes and labels that may look odd and can exist.
+fn odd_names() -> Vec<Value> {
+    let (name, part) = (["a"; 127].join("."), "x".repeat(63));
+    assert!(syntax::is_subdomain(&name) && syntax::is_label_key(&format!("{name}/{part}")));
+    vec![
+        spec(json!({"nodes": {"names": ["1", "ip-10-0-0-1.eu-west-1.compute.internal", name]}})),
+        spec(json!({"nodes": {"names": null, "selector": {
+            "matchLabels": {format!("{name}/{part}"): part, "a_B.c-1": "", "kubernetes.io/os": "v1.2_3-X"},
+            "matchExpressions": [{"key": "node.kubernetes.io/X", "operator": "In", "values": ["", "1", part]}],
+        }}})),
+    ]
 }
 
 /// The plan as the API server is asked for it, whatever is in it.
@@ -183,6 +226,13 @@ async fn wrong_plans(bed: Bed) -> Result<()> {
         for cause in status.details.iter().flat_map(|details| &details.causes) {
             said.insert(cause.message.clone());
             fields.insert(without_numbers(&cause.field));
+        }
+    }
+
+    for spec in odd_names() {
+        match create(&api, &bed.named("odd"), &spec).await? {
+            Ok(_) => drop(api.delete(&bed.named("odd"), &DeleteParams::default()).await?),
+            Err(status) => faults.push(format!("refused: {spec}: {}", status.message)),
         }
     }
 
@@ -267,8 +317,10 @@ impl Rules {
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             self.collect(&format!("{path}.{name}"), property);
         }
-        if let Some(items) = schema.get("items") {
-            self.collect(&format!("{path}[]"), items);
+        for inner in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get(inner) {
+                self.collect(&format!("{path}[]"), inner);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{DrainPlanStatus, Pace, PlanDuration};
+use super::{DrainPlanStatus, Pace, PlanDuration, names_rules};
 
 /// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub struct Nodes {
     pub selector: Option<NodeSelector>,
     /// By names; taken in the order written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 5000), inner(length(min = 1, max = 253)))]
+    #[schemars(length(max = 5000), inner(length(min = 1, max = 253)), transform = names_rules::node_names)]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub names: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub struct Nodes {
 pub struct NodeSelector {
     /// Labels that must be there with these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
+    #[schemars(extend("maxProperties" = 64), transform = names_rules::labels)]
     pub match_labels: BTreeMap<String, String>,
     /// Requirements that must all hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -108,13 +108,13 @@ pub struct NodeSelector {
     .message("write no values for operator Exists or DoesNotExist"))]
 pub struct NodeRequirement {
     /// The label's key.
-    #[schemars(length(min = 1, max = 317))]
+    #[schemars(length(min = 1, max = 317), transform = names_rules::label_key)]
     pub key: String,
     /// How the value is compared.
     pub operator: RequirementOperator,
     /// With what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256), inner(length(max = 63)))]
+    #[schemars(length(max = 256), inner(length(max = 63)), transform = names_rules::label_values)]
     pub values: Vec<String>,
 }
 
