@@ -89,6 +89,18 @@ impl Controller {
         }
     }
 
+    /// Waits until what it answers to a GET contains this.
+    pub async fn says(&self, path: &str, part: &str, within: Duration) -> Result<()> {
+        let deadline = Instant::now() + within;
+        loop {
+            match self.get(path).await {
+                Ok(answer) if answer.contains(part) => return Ok(()),
+                _ if Instant::now() < deadline => tokio::time::sleep(ASK_EVERY).await,
+                last => bail!("{path} has not said \"{part}\" for {} s: {last:?}", within.as_secs()),
+            }
+        }
+    }
+
     /// SIGKILL: it has no time for anything.
     pub fn kill(&self) -> Result<()> {
         let mut child = self.held().take().context("the controller does not run")?;

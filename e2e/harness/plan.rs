@@ -100,6 +100,21 @@ impl PlanRun {
             .await
     }
 
+    /// Awaits a status like this, among all that the plan ever had.
+    pub async fn shows(
+        &self,
+        what: &str,
+        within: Duration,
+        wanted: impl Fn(&DrainPlanStatus) -> bool,
+    ) -> Result<()> {
+        self.recorder
+            .until(&format!("plan {}: shows {what}", self.name), within, |record| {
+                let mut statuses = record.events.iter().filter_map(|seen| seen.object.status.as_ref());
+                if statuses.any(&wanted) { Sight::Found(()) } else { Sight::NotYet("not yet".to_owned()) }
+            })
+            .await
+    }
+
     /// Every status that was seen, in order.
     pub fn statuses(&self) -> Vec<DrainPlanStatus> {
         self.recorder

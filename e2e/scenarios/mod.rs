@@ -9,6 +9,7 @@ mod pods;
 mod refusals;
 mod restart;
 mod rights;
+mod versions;
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Case> {
         refusals::cases(),
         rights::cases(),
         pace::cases(),
+        versions::cases(),
     ];
     let mut all: Vec<Case> = themes.into_iter().flatten().collect();
     all.sort_by_key(|case| case.number);

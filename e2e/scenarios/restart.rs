@@ -135,6 +135,7 @@ async fn controller_killed_again_and_again(bed: Bed) -> Result<()> {
 /// Two processes with one name are not both the one that acts, and the second says what is wrong.
 async fn two_of_one_name(bed: Bed) -> Result<()> {
     let first = &bed.installation.controller;
+    first.says("/metrics", "\ndrainplan_leader 1\n", Duration::from_secs(30)).await?;
     let before = bed.installation.lease().await?;
     let second = first.another()?;
     second.spawn()?;

@@ -1,6 +1,7 @@
 //! What users write and read: the `DrainPlan`, its status, its reasons and the names it leaves on nodes.
 
 mod duration;
+mod lenient;
 mod names_rules;
 mod pace;
 mod reasons;

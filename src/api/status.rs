@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Outlook;
+use super::{Outlook, lenient};
 
 /// Condition types.
 pub mod condition {
@@ -24,34 +24,34 @@ pub mod condition {
 #[serde(rename_all = "camelCase")]
 pub struct DrainPlanStatus {
     /// The generation of the spec that this status is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// A summary for people; machines read the conditions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub phase: Option<PlanPhase>,
     /// When the first node could have been taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// When the plan ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::happened", skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
     /// Since when nothing is in progress and nothing can be started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
     /// Nodes done, of all, such as `5/12`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// The budgets that waiting pods are held by, such as `shop/web +2`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub blocked_on: Option<String>,
     /// How many nodes are where.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub node_counts: Option<NodeCounts>,
     /// How many pods were moved and how many wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub pod_counts: Option<PodCounts>,
     /// Ready, Reconciling, Stalled, DrainBlocked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
     /// All nodes in progress, and up to 100 others: pending ones that are blocked or held by another, and ended ones.
@@ -67,7 +67,7 @@ pub struct DrainPlanStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_skipped: Vec<String>,
     /// The budgets that touch a waiting pod, with recomputed numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetStatus>,
 }
 
@@ -141,30 +141,30 @@ pub struct NodeStatus {
     /// Where it is.
     pub phase: NodePhase,
     /// Why, as one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Z][A-Za-z]{0,63}$"))]
     pub reason: Option<String>,
     /// Why, as a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// When it was started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     /// When it must be empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
     /// When it was empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub drained_at: Option<Time>,
     /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
     /// Pods still to go, waiting and terminating ones included.
     pub pods_left: i32,
     /// Pods evicted from it so far.
     pub pods_evicted: i32,
     /// The pods that wait, at most 20.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingPod>,
     /// How many more wait.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -88,34 +88,33 @@ impl Hands {
     }
 
     /// Puts our finalizer on a plan.
-    async fn add_finalizer(self, plan: &DrainPlan) -> Outcome {
-        let mut finalizers = plan.finalizers().to_vec();
+    async fn add_finalizer(self, plan: &ObjectMeta) -> Outcome {
+        let mut finalizers = plan.finalizers.clone().unwrap_or_default();
         finalizers.push(names::FINALIZER.to_owned());
         self.set_finalizers(plan, finalizers).await
     }
 
     /// Takes our finalizer off a plan, which may end its object.
-    async fn remove_finalizer(self, plan: &DrainPlan) -> Outcome {
-        let kept =
-            plan.finalizers().iter().filter(|finalizer| *finalizer != names::FINALIZER).cloned().collect();
-        self.set_finalizers(plan, kept).await
+    async fn remove_finalizer(self, plan: &ObjectMeta) -> Outcome {
+        let mut finalizers = plan.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|finalizer| finalizer != names::FINALIZER);
+        self.set_finalizers(plan, finalizers).await
     }
 
-    async fn set_finalizers(self, plan: &DrainPlan, finalizers: Vec<String>) -> Outcome {
+    async fn set_finalizers(self, plan: &ObjectMeta, finalizers: Vec<String>) -> Outcome {
         // A merge patch with the resourceVersion: the list is replaced only if nobody has changed it meanwhile.
-        let patch =
-            json!({"metadata": {"resourceVersion": plan.resource_version(), "finalizers": finalizers}});
-        let plans: Api<DrainPlan> = Api::all(self.client.clone());
+        let patch = json!({"metadata": {"resourceVersion": plan.resource_version, "finalizers": finalizers}});
+        let plans: Api<DeserializeGuard<DrainPlan>> = Api::all(self.client.clone());
         let (name, params) = (
-            plan.name_any(),
+            plan.name.clone().unwrap_or_default(),
             PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..Default::default() },
         );
         let result = within(self.limit(CALL_LIMIT), plans.patch(&name, &params, &Patch::Merge(&patch))).await;
         let result = match result {
             Err(error) if error.code() == Some(404) => Ok(None),
-            other => other.map(Some).map_err(Failure::from),
+            other => other.map(|plan| plan.0.ok()).map_err(Failure::from),
         };
-        Outcome::Finalizer { uid: plan.uid().unwrap_or_default(), result }
+        Outcome::Finalizer { uid: plan.uid.clone().unwrap_or_default(), result }
     }
 
     /// Patches a node by a JSON patch that tests its resourceVersion.

@@ -3,6 +3,7 @@
 //! One task owns the agenda, so nothing is locked and a decision sees one consistent picture. Errands run beside it
 //! and come back as outcomes.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::report;
 use super::serve::Health;
 use super::watch::Observation;
 use crate::cluster::{ObjectKind, Right, Scale};
-use crate::plan::{Agenda, Answer, Errand, Failure, Moment, Outcome, PlanStore, Settings};
+use crate::plan::{Agenda, Answer, Errand, Failure, Moment, Outcome, PlanStore, Settings, Unreadable};
 
 /// How long outcomes are awaited when the process ends.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -52,13 +53,15 @@ pub struct Controller {
     agenda: Agenda,
     running: JoinSet<Outcome>,
     started: Instant,
+    /// What was told of plans that cannot be read, by uid.
+    told: HashSet<(String, String)>,
 }
 
 impl Controller {
     pub fn new(parts: Parts) -> Self {
         let seed = RandomState::new().build_hasher().finish();
         let agenda = Agenda::new(parts.settings.clone(), seed);
-        Self { parts, agenda, running: JoinSet::new(), started: Instant::now() }
+        Self { parts, agenda, running: JoinSet::new(), started: Instant::now(), told: HashSet::new() }
     }
 
     /// Runs until `stop`, then lets what is under way come to its end.
@@ -119,7 +122,18 @@ impl Controller {
         let took = started.elapsed();
         self.parts.metrics.decision(took);
         report::gauges(&self.parts.metrics, &self.agenda.plans().view());
+        self.tell_unreadable();
         self.agenda.follow(decisions, took, now);
+    }
+
+    /// Tells the owners of plans that cannot be read, once for each thing that cannot.
+    fn tell_unreadable(&mut self) {
+        let told = |plan: &Unreadable| (plan.uid().to_owned(), plan.told());
+        let unreadable: Vec<_> = self.agenda.plans().unreadable().cloned().collect();
+        for plan in unreadable.iter().filter(|plan| !self.told.contains(&told(plan))) {
+            report::unreadable(&self.parts.publisher, plan);
+        }
+        self.told = unreadable.iter().map(|plan| told(plan)).collect();
     }
 
     /// Begins what is to be done.

@@ -102,7 +102,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     knows_plans(&client, &server).await?;
 
     let mut parts = Parts::new();
-    let observations = watch::start(&client, &metrics, &parts);
+    let observations = watch::start(&client, &metrics, &health, &parts);
     let (publisher, events) = Publisher::new(client.clone(), options.identity.signature(), metrics.clone());
     let (elector, leadership) = Elector::new(
         client.clone(),

@@ -9,7 +9,7 @@ use kube::{Resource as _, ResourceExt as _};
 use super::events::{self, Publisher};
 use super::metrics::{Metrics, Waiting};
 use crate::api::{DrainPlan, NodePhase, Outlook, PlanPhase, Reason, WaitingPod};
-use crate::plan::{Notice, Plans, Severity, Subject};
+use crate::plan::{Notice, Plans, Severity, Subject, Unreadable};
 
 /// Sets the gauges from what the plans' statuses say.
 pub fn gauges(metrics: &Metrics, plans: &Plans) {
@@ -50,6 +50,24 @@ pub fn gauges(metrics: &Metrics, plans: &Plans) {
         since,
     });
     metrics.set_waiting(waiting.collect());
+}
+
+/// Publishes that a plan cannot be read.
+pub fn unreadable(publisher: &Publisher, plan: &Unreadable) {
+    publisher.publish(events::Notice {
+        regarding: ObjectReference {
+            name: plan.metadata.name.clone(),
+            uid: plan.metadata.uid.clone(),
+            resource_version: plan.metadata.resource_version.clone(),
+            api_version: Some(DrainPlan::api_version(&()).into_owned()),
+            kind: Some(DrainPlan::kind(&()).into_owned()),
+            ..ObjectReference::default()
+        },
+        type_: events::EventType::Warning,
+        reason: "Unreadable",
+        action: if plan.is_going() { "GiveBack" } else { "Hold" },
+        note: plan.told(),
+    });
 }
 
 /// Publishes what a written status is worth saying.

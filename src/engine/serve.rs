@@ -1,5 +1,6 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,14 +40,19 @@ struct Loop {
     last_turn: Instant,
     /// What readiness waits for.
     pending: Vec<&'static str>,
+    /// What is no longer in sync, and since when.
+    behind: BTreeMap<&'static str, Instant>,
 }
+
+/// What is seen may be so old before the replica stops being ready: a server that restarts is back before.
+const BEHIND: Duration = Duration::from_secs(10);
 
 impl Health {
     /// A loop that turns at least every `silence`, and is not ready yet because of `pending`.
     #[must_use]
     pub fn new(silence: Duration, pending: impl IntoIterator<Item = &'static str>) -> Self {
         let pending = pending.into_iter().collect();
-        let state = Mutex::new(Loop { last_turn: Instant::now(), pending });
+        let state = Mutex::new(Loop { last_turn: Instant::now(), pending, behind: BTreeMap::new() });
         Self(Arc::new(Inner { silence, state }))
     }
 
@@ -54,9 +60,20 @@ impl Health {
     pub fn turned(&self) {
         self.with(|state| state.last_turn = Instant::now());
     }
-    /// `what` is there: a cache has synced. Ready when everything is; a relist later does not undo it.
+    /// `what` is there: a cache has synced for the first time. Ready when everything is.
     pub fn done(&self, what: &str) {
         self.with(|state| state.pending.retain(|pending| *pending != what));
+    }
+    /// `what` is seen as it was, not as it is: its watch has failed.
+    pub fn lost(&self, what: &'static str) {
+        self.with(|state| {
+            state.behind.entry(what).or_insert_with(Instant::now);
+        });
+    }
+    /// `what` is seen as it is again; for how long it was not.
+    #[must_use]
+    pub fn regained(&self, what: &str) -> Option<Duration> {
+        self.with(|state| state.behind.remove(what)).map(|since| since.elapsed())
     }
     /// Everything is there.
     #[must_use]
@@ -64,12 +81,18 @@ impl Health {
         self.with(|state| state.pending.is_empty())
     }
 
-    fn readiness(&self, shutdown: &Shutdown) -> Result<(), String> {
+    pub(super) fn readiness(&self, shutdown: &Shutdown) -> Result<(), String> {
         if shutdown.is_requested() {
             return Err("shutting down".to_owned());
         }
-        let pending = self.with(|state| state.pending.join(", "));
-        if pending.is_empty() { Ok(()) } else { Err(format!("waiting for: {pending}")) }
+        let (pending, behind) = self.with(|state| (state.pending.join(", "), state.behind.clone()));
+        if !pending.is_empty() {
+            return Err(format!("waiting for: {pending}"));
+        }
+        let behind = behind.into_iter().map(|(what, since)| (what, since.elapsed()));
+        let told = behind.filter(|(_, age)| *age > BEHIND);
+        let told: Vec<String> = told.map(|(what, age)| format!("{what} for {} s", age.as_secs())).collect();
+        if told.is_empty() { Ok(()) } else { Err(format!("not in sync: {}", told.join(", "))) }
     }
     fn liveness(&self) -> Result<(), String> {
         let silent = self.with(|state| state.last_turn.elapsed());
@@ -201,6 +224,26 @@ mod tests {
         assert!(health.is_ready());
         serving.trigger.request();
         timeout(Duration::from_secs(10), serving.task).await.unwrap().unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn not_ready_while_a_watch_is_behind_for_long() {
+        let health = Health::new(Duration::from_mins(1), []);
+        let (_trigger, shutdown) = Shutdown::channel();
+        health.lost("Pod");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        health.lost("DrainPlan");
+        tokio::time::advance(Duration::from_secs(6)).await;
+        health.lost("Pod");
+        assert_eq!(health.readiness(&shutdown), Ok(()));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(
+            health.readiness(&shutdown),
+            Err("not in sync: DrainPlan for 11 s, Pod for 15 s".to_owned())
+        );
+        assert_eq!(health.regained("DrainPlan"), Some(Duration::from_secs(11)));
+        assert_eq!(health.regained("Pod"), Some(Duration::from_secs(15)));
+        assert_eq!((health.readiness(&shutdown), health.regained("Pod")), (Ok(()), None));
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,6 +20,7 @@ mod selection;
 mod start;
 mod survey;
 mod transitions;
+mod unreadable;
 mod upcoming;
 mod words;
 
@@ -34,6 +35,7 @@ pub use memory::Memory;
 pub use ownership::{Claim, NodeChange};
 pub use report::{Change, change};
 pub use transitions::{Notice, Severity, Subject, notices};
+pub use unreadable::Unreadable;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -51,8 +53,8 @@ use crate::explain::{Explainer, Patience};
 pub struct Plans {
     /// Those that could be read.
     pub readable: Vec<Arc<DrainPlan>>,
-    /// Uids of those that could not: they exist, so what they hold is not given back.
-    pub unreadable: HashSet<String>,
+    /// Those that could not: they exist, so what they hold is not given back before they are deleted.
+    pub unreadable: Vec<Arc<Unreadable>>,
 }
 
 /// Waiting times and limits, an argument so that tests need no waiting.
@@ -93,7 +95,7 @@ pub struct Decision {
 /// What to do for all plans, and when to look again if nothing happens.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decisions {
-    /// One for each readable plan.
+    /// One for each readable plan, and for each other one that has nothing left to give back.
     pub plans: Vec<Decision>,
     /// Nodes held by plans that are gone, to be given back.
     pub sweep: Vec<Action>,
@@ -237,17 +239,20 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
         runs.iter_mut().for_each(run::Run::release);
     }
 
-    let plans = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
+    let mut decided: Vec<Decision> = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
+    if !upcoming.left_over {
+        decided.extend(unreadable::last_actions(plans, cluster));
+    }
     let scales = round.explainer.unread_scales();
     let rights = round.explainer.rights_in_question();
-    Decisions { plans, sweep, marks: upcoming.patches, scales, rights, wake_at: round.wake_at }
+    Decisions { plans: decided, sweep, marks: upcoming.patches, scales, rights, wake_at: round.wake_at }
 }
 
 /// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.
 fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
     let mut sweep = Vec::new();
-    let known: HashSet<String> =
-        plans.readable.iter().filter_map(|plan| plan.uid()).chain(plans.unreadable.iter().cloned()).collect();
+    let kept = plans.unreadable.iter().filter(|plan| !plan.is_going()).map(|plan| plan.uid().to_owned());
+    let known: HashSet<String> = plans.readable.iter().filter_map(|plan| plan.uid()).chain(kept).collect();
     for node in round.cluster.nodes() {
         if node.unschedulable && node.annotations.contains_key(names::KEPT_CORDONED) {
             round.cordoned.insert(node.name.clone());

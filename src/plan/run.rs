@@ -159,7 +159,8 @@ impl<'a> Run<'a> {
         if !self.selection.nodes.iter().any(|selected| selected.uid == node.uid) {
             return false;
         }
-        let since = record.started_at.unwrap_or(now);
+        // Absent only when it could not be read: then its clock begins here, and is written down.
+        let since = *record.started_at.get_or_insert(now);
         let deadline = since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
         round.wake(deadline);
         let survey = Survey::of(&node, round.cluster, &round.explainer, &self.policy);

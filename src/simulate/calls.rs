@@ -308,7 +308,7 @@ impl World {
                 result: Ok(*plan),
             },
             (Errand::AddFinalizer(plan) | Errand::RemoveFinalizer(plan), Response::Plan(written)) => {
-                let uid = plan.metadata.uid.clone().unwrap_or_default();
+                let uid = plan.uid.clone().unwrap_or_default();
                 Outcome::Finalizer { uid, result: Ok(written.map(|plan| *plan)) }
             }
             (Errand::PatchNode { node: name, .. }, Response::Node(Some(node))) => {
@@ -342,7 +342,7 @@ impl World {
                 result: Err(failure),
             },
             Errand::AddFinalizer(plan) | Errand::RemoveFinalizer(plan) => {
-                let uid = plan.metadata.uid.clone().unwrap_or_default();
+                let uid = plan.uid.clone().unwrap_or_default();
                 Outcome::Finalizer { uid, result: Err(failure) }
             }
             Errand::PatchNode { node: name, .. } => Outcome::Node { name, result: Err(failure) },

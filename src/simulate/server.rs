@@ -1,7 +1,7 @@
 //! What the API server answers.
 
-use kube::core::Status;
 use kube::core::response::{StatusCause, StatusDetails};
+use kube::core::{ObjectMeta, Status};
 use serde_json::{Map, Value, json};
 
 use super::store::{Store, whole_second};
@@ -29,7 +29,7 @@ pub fn write_status(
     read: &DrainPlan,
     status: &DrainPlanStatus,
 ) -> Result<DrainPlan, Refused> {
-    let plan = as_read(store, read)?;
+    let plan = as_read(store, &read.metadata)?;
     // Through JSON as on the wire: times keep whole seconds.
     let wire = serde_json::to_value(status).and_then(serde_json::from_value::<DrainPlanStatus>);
     let status = wire.map_err(|error| refused(422, "Invalid", error.to_string()))?;
@@ -42,7 +42,7 @@ pub fn write_status(
 /// Replaces a plan's finalizers if it is as it was read; `None` when it is gone by that.
 pub fn set_finalizer(
     store: &mut Store,
-    read: &DrainPlan,
+    read: &ObjectMeta,
     present: bool,
 ) -> Result<Option<DrainPlan>, Refused> {
     let mut plan = match as_read(store, read) {
@@ -61,10 +61,10 @@ pub fn set_finalizer(
     Ok(Some(DrainPlan::clone(&store.put_plan(plan))))
 }
 
-fn as_read(store: &Store, read: &DrainPlan) -> Result<DrainPlan, Refused> {
-    let name = read.metadata.name.clone().unwrap_or_default();
+fn as_read(store: &Store, read: &ObjectMeta) -> Result<DrainPlan, Refused> {
+    let name = read.name.clone().unwrap_or_default();
     let plan = store.plan(&name).ok_or_else(|| not_found("drainplans.drainplan.dev", &name))?;
-    if plan.metadata.resource_version != read.metadata.resource_version {
+    if plan.metadata.resource_version != read.resource_version {
         return Err(refused(
             409,
             "Conflict",

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kube::core::Status;
+use kube::core::{ObjectMeta, Status};
 
 use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Notice, Settings};
 use super::{change, decide, notices};
@@ -54,9 +54,9 @@ pub enum Errand {
     /// Write a plan's status, unless the plan has changed since it was read.
     WriteStatus(Box<StatusWrite>),
     /// Put our finalizer on a plan.
-    AddFinalizer(Arc<DrainPlan>),
+    AddFinalizer(Box<ObjectMeta>),
     /// Take our finalizer off a plan, which may end its object.
-    RemoveFinalizer(Arc<DrainPlan>),
+    RemoveFinalizer(Box<ObjectMeta>),
     /// Patch a node by a JSON patch that tests its resourceVersion.
     PatchNode { node: Text, change: NodeChange, patch: serde_json::Value },
     /// List the pods of a node from the server itself.
@@ -93,7 +93,7 @@ pub enum Outcome {
         notices: Vec<Notice>,
         result: Result<DrainPlan, Failure>,
     },
-    /// Our finalizer was put on a plan or taken off; `None` when the plan was gone.
+    /// Our finalizer was put on a plan or taken off; `None` when the plan is gone by that, or cannot be read.
     Finalizer { uid: String, result: Result<Option<DrainPlan>, Failure> },
     /// A node was patched.
     Node { name: Text, result: Result<Raw, Failure> },
@@ -337,27 +337,27 @@ impl Agenda {
     }
 
     fn follow_plan(&mut self, decision: Decision, now: Moment) {
-        let Some(plan) = self.plans.by_uid(&decision.uid).cloned() else { return };
         if let Some(status) = decision.status
+            && let Some(plan) = self.plans.by_uid(&decision.uid).cloned()
             && self.worth_writing(&plan, &decision.uid, &status, now)
             && self.tasks.begin(Task::Status(decision.uid.clone()), now.steady)
         {
-            self.writing.insert(decision.uid, in_progress(&status));
+            self.writing.insert(decision.uid.clone(), in_progress(&status));
             let notices = notices(&decision.plan, plan.status.as_ref(), &status);
             let counted = self.cluster.evictions.uncounted();
             let write = StatusWrite { plan: Arc::clone(&plan), status, counted, notices };
             self.errands.push(Errand::WriteStatus(Box::new(write)));
         }
+        let Some(plan) = self.plans.metadata_of(&decision.uid).cloned() else { return };
         for action in decision.actions {
-            if !self.is_untimely(&plan, &action) {
+            if !self.is_untimely(&decision.uid, &action) {
                 self.begin(Some(&plan), action, now);
             }
         }
     }
 
     /// Decided from what was observed, and overtaken by what is under way.
-    fn is_untimely(&self, plan: &DrainPlan, action: &Action) -> bool {
-        let Some(uid) = &plan.metadata.uid else { return false };
+    fn is_untimely(&self, uid: &str, action: &Action) -> bool {
         match action {
             // Nothing more is done to a node whose end is being written.
             Action::Evict(Evict { node, .. })
@@ -382,14 +382,14 @@ impl Agenda {
         }
     }
 
-    fn begin(&mut self, plan: Option<&Arc<DrainPlan>>, action: Action, now: Moment) {
-        let uid = plan.and_then(|plan| plan.metadata.uid.clone()).unwrap_or_default();
+    fn begin(&mut self, plan: Option<&ObjectMeta>, action: Action, now: Moment) {
+        let uid = plan.and_then(|plan| plan.uid.clone()).unwrap_or_default();
         let (task, errand) = match (action, plan) {
             (Action::AddFinalizer, Some(plan)) => {
-                (Task::Finalizer(uid), Errand::AddFinalizer(Arc::clone(plan)))
+                (Task::Finalizer(uid), Errand::AddFinalizer(Box::new(plan.clone())))
             }
             (Action::RemoveFinalizer, Some(plan)) => {
-                (Task::Finalizer(uid), Errand::RemoveFinalizer(Arc::clone(plan)))
+                (Task::Finalizer(uid), Errand::RemoveFinalizer(Box::new(plan.clone())))
             }
             (Action::AddFinalizer | Action::RemoveFinalizer, None) => return,
             (Action::PatchNode { node, change, patch }, _) => {
@@ -418,7 +418,7 @@ impl Agenda {
             if let (Errand::PatchNode { node, change: NodeChange::Claim { .. }, .. }, Some(plan)) =
                 (&errand, plan)
             {
-                self.claiming.insert(node.clone(), plan.metadata.uid.clone().unwrap_or_default());
+                self.claiming.insert(node.clone(), plan.uid.clone().unwrap_or_default());
             }
             self.errands.push(errand);
         }

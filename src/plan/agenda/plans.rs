@@ -4,36 +4,34 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
+use kube::core::ObjectMeta;
 
 use crate::api::DrainPlan;
 #[cfg(feature = "planted")]
 use crate::api::NodePhase;
 use crate::cluster::older;
-use crate::plan::Plans;
+use crate::plan::{Plans, Unreadable};
 
 /// A plan as a watch brings it.
 #[derive(Debug, Clone)]
 pub enum Seen {
     Readable(Box<DrainPlan>),
     /// It cannot be read; that it exists is known all the same.
-    Unreadable {
-        name: String,
-        uid: String,
-    },
+    Unreadable(Box<Unreadable>),
 }
 
 impl Seen {
     fn name(&self) -> String {
         match self {
             Self::Readable(plan) => plan.name_any(),
-            Self::Unreadable { name, .. } => name.clone(),
+            Self::Unreadable(plan) => plan.name().to_owned(),
         }
     }
 
     fn uid(&self) -> String {
         match self {
             Self::Readable(plan) => plan.uid().unwrap_or_default(),
-            Self::Unreadable { uid, .. } => uid.clone(),
+            Self::Unreadable(plan) => plan.uid().to_owned(),
         }
     }
 }
@@ -62,7 +60,7 @@ pub enum PlanChange {
 #[derive(Debug, Default)]
 pub struct PlanStore {
     readable: HashMap<String, Arc<DrainPlan>>,
-    unreadable: HashMap<String, String>,
+    unreadable: HashMap<String, Arc<Unreadable>>,
     listing: HashSet<String>,
     listed: bool,
 }
@@ -95,9 +93,9 @@ impl PlanStore {
     fn see(&mut self, plan: Seen) {
         match plan {
             Seen::Readable(plan) => self.apply(*plan),
-            Seen::Unreadable { name, uid } => {
-                self.readable.remove(&name);
-                self.unreadable.insert(name, uid);
+            Seen::Unreadable(plan) => {
+                self.readable.remove(plan.name());
+                self.unreadable.insert(plan.name().to_owned(), Arc::from(plan));
             }
         }
     }
@@ -129,7 +127,7 @@ impl PlanStore {
         self.readable
             .values()
             .filter_map(|plan| plan.uid())
-            .chain(self.unreadable.values().cloned())
+            .chain(self.unreadable.values().map(|plan| plan.uid().to_owned()))
             .collect()
     }
 
@@ -138,7 +136,7 @@ impl PlanStore {
         let there: HashSet<String> = listed.iter().map(Seen::uid).collect();
         let stays = |uid: &String| there.contains(uid) || !known.contains(uid);
         self.readable.retain(|_, plan| plan.uid().is_none_or(|uid| stays(&uid)));
-        self.unreadable.retain(|_, uid| stays(uid));
+        self.unreadable.retain(|_, plan| stays(&plan.uid().to_owned()));
         for plan in listed {
             self.see(plan);
         }
@@ -149,7 +147,7 @@ impl PlanStore {
         if self.readable.get(name).is_some_and(|known| known.uid().as_deref() == uid) {
             self.readable.remove(name);
         }
-        if self.unreadable.get(name).map(String::as_str) == uid {
+        if self.unreadable.get(name).is_some_and(|known| uid == Some(known.uid())) {
             self.unreadable.remove(name);
         }
     }
@@ -163,9 +161,20 @@ impl PlanStore {
     /// The name of the plan of that uid, readable or not.
     #[must_use]
     pub fn name_of(&self, uid: &str) -> Option<&str> {
-        let readable = self.readable.iter().find(|(_, plan)| plan.metadata.uid.as_deref() == Some(uid));
-        let unreadable = || self.unreadable.iter().find(|(_, known)| *known == uid).map(|(name, _)| name);
-        readable.map(|(name, _)| name).or_else(unreadable).map(String::as_str)
+        self.metadata_of(uid)?.name.as_deref()
+    }
+
+    /// The metadata of the plan of that uid, readable or not.
+    #[must_use]
+    pub fn metadata_of(&self, uid: &str) -> Option<&ObjectMeta> {
+        let readable = self.by_uid(uid).map(|plan| &plan.metadata);
+        let unreadable = || self.unreadable().find(|plan| plan.uid() == uid).map(|plan| &plan.metadata);
+        readable.or_else(unreadable)
+    }
+
+    /// The plans that cannot be read.
+    pub fn unreadable(&self) -> impl Iterator<Item = &Arc<Unreadable>> {
+        self.unreadable.values()
     }
 
     /// All plans, for a decision.

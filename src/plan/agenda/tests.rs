@@ -216,15 +216,15 @@ fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
     };
     for (phase, goes) in [("Draining", true), ("Done", false)] {
         agenda.writing.insert("uid-p".into(), in_progress(&status(phase)));
-        assert_eq!(agenda.is_untimely(&known, &eviction()), !goes, "{phase}");
+        assert_eq!(agenda.is_untimely("uid-p", &eviction()), !goes, "{phase}");
     }
     let give_back = Action::PatchNode { node: "a".into(), change: NodeChange::GiveBack, patch: json!([]) };
-    assert!(!agenda.is_untimely(&known, &give_back));
+    assert!(!agenda.is_untimely("uid-p", &give_back));
     // Once the write has failed, the status before it is all there is.
     let write =
         StatusWrite { plan: known.clone(), status: status("Done"), counted: HashSet::new(), notices: vec![] };
     agenda.conclude(refused(&write), at(20));
-    assert!(!agenda.is_untimely(&known, &eviction()));
+    assert!(!agenda.is_untimely("uid-p", &eviction()));
 }
 
 #[test]
@@ -233,10 +233,10 @@ fn a_plan_does_not_go_while_a_node_is_being_claimed_for_it() {
     let known = Arc::clone(agenda.plans().by_uid("uid-p").unwrap());
     let claim = NodeChange::Claim { claim: "p/uid-p/1/2027-01-15T08:00:00Z".into() };
     let action = Action::PatchNode { node: "a".into(), change: claim, patch: json!([]) };
-    agenda.begin(Some(&known), action, at(5));
-    assert!(agenda.is_untimely(&known, &Action::RemoveFinalizer));
+    agenda.begin(Some(&known.metadata), action, at(5));
+    assert!(agenda.is_untimely("uid-p", &Action::RemoveFinalizer));
     agenda.conclude(Outcome::Node { name: "a".into(), result: Ok(node(9)) }, at(10));
-    assert!(!agenda.is_untimely(&known, &Action::RemoveFinalizer));
+    assert!(!agenda.is_untimely("uid-p", &Action::RemoveFinalizer));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Whose nodes they are.
 
 use super::*;
+use crate::plan::Unreadable;
 
 fn draining(changes: &Value) -> World {
     let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], changes));
@@ -64,11 +65,52 @@ fn a_plan_that_is_deleted_gives_its_nodes_back_and_then_goes() {
 fn nodes_of_plans_that_are_gone_are_given_back_but_not_those_of_plans_that_cannot_be_read() {
     let mut world = draining(&json!({}));
     let plan = world.plans.readable.remove(0);
-    world.plans.unreadable.insert(plan.metadata.uid.clone().unwrap());
-    assert_eq!(world.decide().sweep, []);
+    world.plans.unreadable.push(Arc::new(unreadable(&plan)));
+    assert_eq!((world.decide().sweep, world.decide().plans), (vec![], vec![]));
     world.plans.unreadable.clear();
     world.step();
     assert!(!world.cordoned("a") && world.marks("a").is_empty());
+}
+
+fn unreadable(plan: &DrainPlan) -> Unreadable {
+    Unreadable { metadata: plan.metadata.clone(), why: "unknown variant `Cooling`".into() }
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_and_is_deleted_gives_its_nodes_back_and_then_goes() {
+    let mut world = draining(&json!({}));
+    let mut plan = unreadable(&world.plans.readable.remove(0));
+    assert!(plan.told().contains("plan p cannot be read by this version of the controller: unknown variant"));
+    plan.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(START));
+    let uid = plan.uid().to_owned();
+    world.plans.unreadable.push(Arc::new(plan));
+    assert_eq!(world.decide().plans, [], "it still holds a node");
+    let sweep = world.decide().sweep;
+    assert!(
+        matches!(sweep.as_slice(), [Action::PatchNode { change: NodeChange::GiveBack, .. }]),
+        "{sweep:?}"
+    );
+    world.step();
+    assert!(!world.cordoned("a") && world.marks("a").is_empty());
+    let decisions = world.decide();
+    let [decision] = decisions.plans.as_slice() else { panic!("{decisions:?}") };
+    assert_eq!((&decision.uid, &decision.status), (&uid, &None));
+    assert_eq!(decision.actions, [Action::RemoveFinalizer]);
+}
+
+#[test]
+fn a_node_whose_start_cannot_be_read_is_bounded_from_now_on() {
+    let mut world = draining(&json!({"timeouts": {"node": "10m"}}));
+    world.edit_plan("p", |plan| plan.status.as_mut().unwrap().nodes[0].started_at = None);
+    world.wait(5);
+    world.step();
+    assert_eq!(world.node_status("p", "a").started_at.as_ref().unwrap().0, world.now);
+    world.wait(599);
+    world.step();
+    assert_eq!(world.node_status("p", "a").phase, NodePhase::Draining);
+    world.wait(1);
+    world.step();
+    assert_eq!(world.node_status("p", "a").phase, NodePhase::Failed);
 }
 
 #[test]
