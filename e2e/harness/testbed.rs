@@ -53,6 +53,13 @@ impl Testbed {
         self.dir().join("logs/audit.log")
     }
 
+    /// `stop`, `start`, `pause` or `resume` of a component; returns when it is gone, or healthy.
+    pub async fn component(&self, verb: &str, component: &str) -> Result<()> {
+        let mut testbed = Command::new(script());
+        testbed.args([verb, &self.name, component]);
+        command(testbed).await.map(drop)
+    }
+
     /// What `kubectl` prints.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         let mut kubectl = Command::new(self.dir().join("bin/kubectl"));

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::{PATIENCE, ensure_said, over, report, shared, waiting};
+use super::{PATIENCE, alone, ensure_said, over, report, shared, waiting};
 use crate::harness::{Bed, Recorder, Template, is_ready, terminating};
 use crate::runner::Case;
 
@@ -21,6 +21,7 @@ pub fn cases() -> Vec<Case> {
         shared!(9, unready_pods_always_allowed),
         shared!(10, two_budgets_on_one_pod),
         shared!(11, running_job_under_a_budget),
+        alone!(28, controller_manager_down),
     ]
 }
 
@@ -226,4 +227,39 @@ async fn slow_replacement(bed: Bed) -> Result<()> {
     let accepted = bed.accepted()?;
     ensure!(accepted.len() == 2 && bed.evictions()?.len() == 2, "evictions: {:#?}", bed.evictions()?);
     Ok(())
+}
+
+async fn controller_manager_down(bed: Bed) -> Result<()> {
+    const MANAGER: &str = "kube-controller-manager";
+    let nodes = bed.nodes(["a"], 3).await?;
+    bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
+    bed.space.deployment("web", 3, &Template::new()).await?;
+    bed.space.all_ready("web", 3).await?;
+    bed.space.budget_allows("web", 3, 1).await?;
+    bed.nodes(["spare"], 110).await?;
+
+    let testbed = &bed.installation.testbed;
+    testbed.component("stop", MANAGER).await?;
+    let tried = async {
+        let plan = bed.plan("plan", over(&nodes, "5m", "Uncordon")).await?;
+        let (_, pod) =
+            plan.shows_waiting("BudgetStale", PATIENCE, |_, pod| pod.reason == "BudgetStale").await?;
+        let parts = ["expected 3, healthy 3", "expected 3, healthy 2", "kube-controller-manager"];
+        ensure_said(&pod, "BudgetStale", Outlook::MayClear, &["web"], &parts)?;
+        let told_before = plan.statuses();
+        let called_slow = told_before.iter().flat_map(|status| &status.nodes).flat_map(|node| &node.waiting);
+        let early = called_slow.filter(|pod| pod.reason == "BudgetExhausted");
+        ensure!(
+            early.into_iter().all(|it| it.message.contains(MANAGER)),
+            "said to be slow: {told_before:#?}"
+        );
+        ensure!(bed.accepted()?.len() == 1, "evictions: {:#?}", bed.evictions()?);
+        anyhow::Ok(plan)
+    };
+    let tried = tried.await;
+    testbed.component("start", MANAGER).await?;
+    let status = tried?.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(report(&status, &nodes[0])?.phase == NodePhase::Done);
+    ensure!(bed.accepted()?.len() == 3, "evictions: {:#?}", bed.evictions()?);
+    bed.node_rests(&nodes[0], false, &[]).await
 }

@@ -9,6 +9,7 @@ mod interner;
 mod labels;
 mod objects;
 mod observe;
+mod oddities;
 mod pdb;
 pub mod planted;
 mod pod;
@@ -24,6 +25,7 @@ pub use files::{FileError, Files};
 pub use labels::{Labels, Operator, Requirement, Selector, Text};
 pub use objects::{Namespace, Node, Taint};
 pub use observe::{BadObject, Change, Effect, older};
+pub use oddities::{Oddities, Oddity};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
 pub use rights::{Right, Rights};
@@ -60,6 +62,8 @@ pub struct Cluster {
     progress: Progress,
     /// Evictions sent and not yet seen in a budget, and the last refusal of each pod: kept by whoever acts.
     pub evictions: Evictions,
+    /// Since when things are seen that should pass by themselves: kept by whoever acts.
+    pub oddities: Oddities,
     /// Whether pods may be evicted at all: what the server has answered whoever acts.
     pub rights: Rights,
 }

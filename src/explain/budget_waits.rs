@@ -4,14 +4,58 @@ use jiff::Timestamp;
 
 use super::case::Case;
 use super::view::{Away, View};
-use super::{Patience, Said, words};
+use super::{Patience, Said, findings, words};
 use crate::api::Outlook;
 use crate::budget::{Cause, Numbers};
 use crate::cluster::{Pdb, Pod, Scale, UnhealthyPolicy};
 
 /// The controller has not looked at the budget for too long.
 pub(super) fn stale(case: &Case<'_, '_>) -> Option<Said> {
-    not_observed(case.held()?.budget, case.now, case.patience)
+    let written = not_observed(case.held()?.budget, case.now, case.patience);
+    written.or_else(|| not_counted(case, case.held_by_arithmetic()?))
+}
+
+/// Its status has not been what it should be for longer than the controller ever takes.
+fn not_counted(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
+    let since = case.lasts(view.stale.as_ref()?)?;
+    let View { budget, standing, .. } = view;
+    let (name, terms) = (words::budget(budget), words::terms(budget, standing));
+    if budget.behind() {
+        let message = format!(
+            "Budget {name} ({terms}) is not processed since {} at the latest (generation {}, observed {}), so the \
+             server refuses evictions: is the disruption controller down?",
+            words::at(since),
+            budget.generation,
+            budget.status.observed_generation
+        );
+        return Some(Said { outlook: Outlook::MayClear, message, remedy: RUNNING.to_owned() });
+    }
+    let message = format!(
+        "Budget {name} ({terms}) reports {}, and by its pods and owners it should report {}, since {} at the latest",
+        numbers(&Numbers::reported(budget)),
+        numbers(&standing.computed.numbers),
+        words::at(since),
+    );
+    let (why, remedy) = match findings::overlaps(case.cluster, budget) {
+        // Of the budgets of one pod the controller recounts only one (`disruption.go: getPdbForPod`).
+        Some((_, overlap, remedy)) => (
+            format!(". The disruption controller recounts only one of the budgets of a pod: {overlap}"),
+            remedy,
+        ),
+        None => (": is the disruption controller down?".to_owned(), RUNNING.to_owned()),
+    };
+    Some(Said { outlook: Outlook::MayClear, message: message + &why, remedy })
+}
+
+/// What a budget that is left alone asks for.
+const RUNNING: &str = "check that kube-controller-manager runs and is not overloaded";
+
+/// `expected 3, healthy 3, desired 2, allowed 1`.
+fn numbers(of: &Numbers) -> String {
+    format!(
+        "expected {}, healthy {}, desired {}, allowed {}",
+        of.expected_pods, of.current_healthy, of.desired_healthy, of.disruptions_allowed
+    )
 }
 
 /// Its present spec is older than the controller ever takes.
@@ -29,7 +73,7 @@ pub(super) fn not_observed(budget: &Pdb, now: Timestamp, patience: &Patience) ->
             budget.generation,
             budget.status.observed_generation
         ),
-        remedy: "check that kube-controller-manager runs and is not overloaded".to_owned(),
+        remedy: RUNNING.to_owned(),
     })
 }
 
@@ -86,18 +130,20 @@ fn unhealthy_remedy(budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> Stri
 pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held_by_arithmetic()?;
     let message = head(case, held) + &being_replaced(case, held);
-    Some(Said {
-        outlook: Outlook::WillClear,
-        message,
-        remedy: exhausted_remedy(case.verdict.cause, held.budget),
-    })
+    Some(Said { outlook: Outlook::WillClear, message, remedy: exhausted_remedy(case.verdict.cause, held) })
 }
 
-fn exhausted_remedy(cause: Cause, budget: &Pdb) -> String {
-    let name = words::budget(budget);
+fn exhausted_remedy(cause: Cause, held: &View<'_>) -> String {
+    let name = words::budget(held.budget);
     if cause == Cause::StillProcessing {
         return format!(
             "nothing to change: wait until the disruption controller has processed budget {name}"
+        );
+    }
+    if held.stale.is_some() {
+        return format!(
+            "nothing to change yet: the disruption controller counts budget {name} again within seconds; if its \
+             status stays as it is, {RUNNING}"
         );
     }
     format!(

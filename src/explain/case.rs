@@ -8,7 +8,7 @@ use super::view::View;
 use super::{Explainer, Patience, Treatment};
 use crate::api::PodPolicy;
 use crate::budget::{Cause, Verdict};
-use crate::cluster::{Cluster, Pdb, Pod, Refusal};
+use crate::cluster::{Cluster, Oddity, Pdb, Pod, Refusal};
 
 /// A pod that is judged.
 pub(super) struct Case<'p, 'a> {
@@ -72,8 +72,17 @@ impl<'p, 'a> Case<'p, 'a> {
         let starting = starting.filter_map(|created| after(created, self.patience.starting));
         let late = view.budget.spec_since.filter(|_| view.budget.behind());
         let late = late.and_then(|since| after(since, self.patience.stale));
+        // What is seen for the first time is remembered from now on.
+        let odd = view.oddities().map(|oddity| self.cluster.oddities.since(oddity).unwrap_or(self.now));
+        let odd = odd.filter_map(|since| after(since, self.patience.stale));
         let counted_again = view.standing.computed.recheck_at.filter(|at| *at > self.now);
-        starting.chain(late).chain(counted_again).min()
+        starting.chain(late).chain(odd).chain(counted_again).min()
+    }
+
+    /// Since when it is seen, if that is too long.
+    pub(super) fn lasts(&self, oddity: &Oddity) -> Option<Timestamp> {
+        let since = self.cluster.oddities.since(oddity)?;
+        (self.now.duration_since(since) >= self.patience.stale).then_some(since)
     }
 
     fn holds(&self, explainer: &Explainer<'a>) -> Option<&'a Pdb> {

@@ -42,7 +42,7 @@ pub(super) fn of<'a>(explainer: &Explainer<'a>, budget: &'a Pdb) -> Vec<Found> {
         .collect()
 }
 
-fn overlaps(cluster: &Cluster, budget: &Pdb) -> Option<(Finding, String, String)> {
+pub(super) fn overlaps(cluster: &Cluster, budget: &Pdb) -> Option<(Finding, String, String)> {
     let mut others = BTreeSet::new();
     let mut pods = Vec::new();
     for pod in budget::selected(cluster, budget) {

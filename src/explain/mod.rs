@@ -25,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Outlook, PodPolicy, Reason};
 use crate::budget::{self, Attainable, Cause, Computed, Verdict};
-use crate::cluster::{BudgetKey, Cluster, OwnerRef, Pdb, Pod, Text};
+use crate::cluster::{BudgetKey, Cluster, Oddity, OwnerRef, Pdb, Pod, Text};
 use case::Case;
 pub use findings::Found;
 use view::View;
@@ -222,6 +222,12 @@ impl<'a> Explainer<'a> {
     #[must_use]
     pub fn rights_in_question(&self) -> Vec<Option<Text>> {
         self.cluster.rights.questions(self.evicts_in.borrow().iter())
+    }
+
+    /// What should not last, of the budgets that held pods: whoever acts remembers since when it is seen.
+    #[must_use]
+    pub fn oddities(&self) -> Vec<Oddity> {
+        self.views.borrow().values().flat_map(|view| view.oddities().cloned().collect::<Vec<_>>()).collect()
     }
 
     /// What is wrong with a budget, whether it holds a pod now or not.

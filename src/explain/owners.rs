@@ -31,6 +31,11 @@ impl Owner<'_> {
             None => self.name(),
         }
     }
+    /// The budget selects fewer of its pods than it wants: only then they are worth counting.
+    pub(super) fn may_lack_pods(&self) -> bool {
+        let alive = self.pods.iter().filter(|pod| !pod.finished() && !pod.terminating()).count();
+        self.replicas.and_then(|replicas| usize::try_from(replicas).ok()).is_some_and(|wants| alive < wants)
+    }
     /// How many pods it has and how many it wants, when it has fewer. Finished and terminating ones do not count,
     /// those that the budget does not select do.
     pub(super) fn shortage(&self, cluster: &Cluster) -> Option<Shortage> {

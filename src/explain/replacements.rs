@@ -1,10 +1,13 @@
 //! Pods whose budget waits for its owners: they scale down, or their replacements do not come.
 
+use jiff::Timestamp;
+
 use super::case::Case;
 use super::owners::{Owner, Shortage};
+use super::view::View;
 use super::{Said, budget_waits, words};
 use crate::api::Outlook;
-use crate::cluster::{Scale, Text};
+use crate::cluster::{Pod, Scale, Text};
 
 /// The pod's owner wants fewer pods than there are; its controller deletes them itself.
 pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
@@ -34,9 +37,13 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     })
 }
 
-/// An owner cannot create its pods, and says why.
+/// An owner cannot create its pods and says why, or does not create them.
 pub(super) fn missing(case: &Case<'_, '_>) -> Option<Said> {
     let view = case.held_by_arithmetic()?;
+    failing(case, view).or_else(|| not_created(case, view))
+}
+
+fn failing(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
     let short =
         view.owners.iter().filter_map(|owner| Some((owner, owner.failure?, owner.shortage(case.cluster)?)));
     let failing: Vec<(&Owner<'_>, &Text, Shortage)> = short.collect();
@@ -55,6 +62,43 @@ pub(super) fn missing(case: &Case<'_, '_>) -> Option<Said> {
             words::list(&failing, |(owner, ..)| owner.name())
         ),
     })
+}
+
+/// Pods are missing, and nobody creates them.
+fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
+    let lasting: Vec<(&Owner<'_>, Shortage, Timestamp)> = view
+        .short
+        .iter()
+        .filter_map(|short| Some((view.owners.get(short.owner)?, short.shortage, case.lasts(&short.oddity)?)))
+        .collect();
+    let lacking = lasting.iter().map(|(_, shortage, _)| shortage.lacking()).sum();
+    let (first, _, _) = lasting.first()?;
+    if view.suffices_without(lacking) {
+        return None;
+    }
+    let said = words::list(&lasting, |(owner, shortage, since)| {
+        format!("{}, and none is being created since {} at the latest", shortage.of(owner), words::at(*since))
+    });
+    // A StatefulSet creates its pods in order, each when those before it are Ready.
+    let in_order = lasting.iter().filter(|(owner, ..)| &*owner.kind == "StatefulSet");
+    let unready: Vec<&Pod> =
+        in_order.flat_map(|(owner, ..)| owner.pods.iter().copied()).filter(|pod| !pod.ready).collect();
+    let (order, remedy) = if unready.is_empty() {
+        let namespace = &view.budget.namespace;
+        let (kind, name) = (first.kind.to_lowercase(), &first.name);
+        let remedy = format!(
+            "read the events of {} (kubectl describe {kind} {name} -n {namespace}), and check that \
+             kube-controller-manager runs",
+            first.name()
+        );
+        (String::new(), remedy)
+    } else {
+        let pods = words::list(&unready, |pod| words::ailing(case.cluster, pod));
+        let remedy = format!("repair {}", words::list(&unready, |pod| words::placed(pod)));
+        (format!(" A StatefulSet creates its pods in order, and waits for {pods}."), remedy)
+    };
+    let message = format!("{} {said}.{order}", budget_waits::head(case, view));
+    Some(Said { outlook: Outlook::MayClear, message, remedy })
 }
 
 /// A replacement has no node.

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::owners::{self, Owner};
+use super::owners::{self, Owner, Shortage};
 use super::{Patience, Standing};
-use crate::budget;
-use crate::cluster::{Cluster, ContainerTrouble, Pdb, Pod};
+use crate::budget::{self, Numbers};
+use crate::cluster::{Cluster, ContainerTrouble, Oddity, Pdb, Pod};
 
 /// How long the controller and the server believe in an eviction that nothing confirms
 /// (`disruption.go: DeletionTimeout`).
@@ -23,6 +23,18 @@ pub(super) struct View<'a> {
     pub(super) owners: Vec<Owner<'a>>,
     /// Its pods without a controller, by name.
     pub(super) bare: Vec<&'a Pod>,
+    /// Its status is not what it should be.
+    pub(super) stale: Option<Oddity>,
+    /// The owners that have fewer pods than they want, none of which is starting.
+    pub(super) short: Vec<Short>,
+}
+
+/// An owner that creates no pods, though it lacks some.
+pub(super) struct Short {
+    /// Which of the owners.
+    pub(super) owner: usize,
+    pub(super) shortage: Shortage,
+    pub(super) oddity: Oddity,
 }
 
 /// The pods of a budget that are not healthy, by what becomes of them; each sorted by name.
@@ -66,7 +78,14 @@ impl<'a> View<'a> {
             }
         }
         let (owners, bare) = owners::of_budget(cluster, budget);
-        Self { budget, standing, away, owners, bare }
+        let stale = stale(budget, &standing);
+        let short = short(cluster, &owners, &away);
+        Self { budget, standing, away, owners, bare, stale, short }
+    }
+
+    /// What should not last.
+    pub(super) fn oddities(&self) -> impl Iterator<Item = &Oddity> {
+        self.stale.iter().chain(self.short.iter().map(|short| &short.oddity))
     }
 
     /// Whether the budget will allow a disruption when all pods but this many are back: then it only takes time.
@@ -75,6 +94,45 @@ impl<'a> View<'a> {
         let attainable = self.standing.attainable;
         attainable.attainable.saturating_sub(without) > attainable.required
     }
+}
+
+/// The controller has not seen the budget's spec, or would report other numbers. What it cannot compute is another story.
+fn stale(budget: &Pdb, standing: &Standing) -> Option<Oddity> {
+    let (computed, reported) = (&standing.computed, Numbers::reported(budget));
+    let computes = computed.sync_error.is_none()
+        && computed.unread_scales.is_empty()
+        && budget.status.sync_failed.is_none();
+    let differs = budget.behind() || reported != computed.numbers;
+    (computes && differs).then(|| Oddity::Stale {
+        budget: budget.key(),
+        reported: [
+            budget.status.observed_generation,
+            reported.expected_pods.into(),
+            reported.current_healthy.into(),
+            reported.desired_healthy.into(),
+            reported.disruptions_allowed.into(),
+        ],
+    })
+}
+
+fn short(cluster: &Cluster, owners: &[Owner<'_>], away: &Away<'_>) -> Vec<Short> {
+    let starts = |pod: &&Pod| away.starting.iter().chain(&away.unschedulable).any(|of| of.uid == pod.uid);
+    let mut short = Vec::new();
+    for (index, owner) in owners.iter().enumerate() {
+        // A StatefulSet's pod comes back under its name when the old one is gone.
+        let comes_back = &*owner.kind == "StatefulSet" && owner.pods.iter().any(|pod| pod.terminating());
+        if owner.may_lack_pods() && !comes_back && !owner.pods.iter().any(starts) {
+            let Some(shortage) = owner.shortage(cluster) else { continue };
+            let alive = owner.pods.iter().filter(|pod| !pod.finished() && !pod.terminating());
+            let pods = alive.map(|pod| pod.name.clone()).collect();
+            short.push(Short {
+                owner: index,
+                shortage,
+                oddity: Oddity::Short { owner: owner.uid.clone(), pods },
+            });
+        }
+    }
+    short
 }
 
 fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {

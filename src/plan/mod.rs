@@ -45,7 +45,7 @@ use kube::ResourceExt as _;
 
 use crate::api::{DrainPlan, DrainPlanStatus, IntOrPercent, NodePhase, names};
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{BudgetKey, Cluster, OwnerRef, PodKey, Text};
+use crate::cluster::{BudgetKey, Cluster, Oddity, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
 
 /// The plans of a cluster, as last observed.
@@ -105,6 +105,8 @@ pub struct Decisions {
     pub scales: Vec<(Text, OwnerRef)>,
     /// Where the right to evict is not known or was denied, and has to be asked for; `None` is the whole cluster.
     pub rights: Vec<Option<Text>>,
+    /// What is seen that should not last, for whoever acts to remember since when.
+    pub oddities: Vec<Oddity>,
     /// When time alone changes something.
     pub wake_at: Option<Timestamp>,
 }
@@ -245,7 +247,17 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
     }
     let scales = round.explainer.unread_scales();
     let rights = round.explainer.rights_in_question();
-    Decisions { plans: decided, sweep, marks: upcoming.patches, scales, rights, wake_at: round.wake_at }
+    let mut oddities = round.explainer.oddities();
+    oddities.sort();
+    Decisions {
+        plans: decided,
+        sweep,
+        marks: upcoming.patches,
+        scales,
+        rights,
+        oddities,
+        wake_at: round.wake_at,
+    }
 }
 
 /// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.

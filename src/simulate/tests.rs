@@ -242,3 +242,27 @@ fn without_the_right_to_evict_no_node_is_touched_and_with_it_the_plan_goes_on() 
     world.run(after(400));
     assert_eq!(world.store().plan("p").unwrap().status.as_ref().unwrap().phase, Some(PlanPhase::Completed));
 }
+
+#[test]
+fn a_controller_manager_that_is_down_is_not_called_a_matter_of_time() {
+    let mut world = service();
+    world.add_process();
+    world.act(Act::ManagerStops);
+    let mut spec = over(&["a", "b"]);
+    spec["timeouts"]["node"] = json!("300s");
+    world.act(Act::CreatePlan(Box::new(plan("p", &spec))));
+    world.run(after(70));
+    let status = |world: &World| world.store().plan("p").unwrap().status.clone().unwrap();
+    let waiting = |world: &World| -> Vec<(String, bool)> {
+        let pods = status(world).nodes.into_iter().flat_map(|node| node.waiting);
+        pods.map(|pod| (pod.reason, pod.message.contains("othing to change"))).collect()
+    };
+    let held = waiting(&world);
+    assert!(
+        !held.is_empty() && held.iter().all(|(reason, wait)| reason == "BudgetStale" && !wait),
+        "{held:?}"
+    );
+    world.act(Act::ManagerStarts);
+    world.run(after(200));
+    assert_eq!(status(&world).phase, Some(PlanPhase::Completed), "{:#?}", status(&world));
+}

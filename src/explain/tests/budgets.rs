@@ -215,8 +215,9 @@ fn a_status_that_lags_behind_is_said() {
         "Budget shop/web (maxUnavailable 1 of 2) allows 0 evictions now: expected 2, \
          healthy 2, desired 1 (its status still says expected 2, healthy 1, desired 1, \
          allowed 0).",
-        "nothing to change: wait until the replacements are Ready; to go faster let budget \
-         shop/web allow more at once",
+        "nothing to change yet: the disruption controller counts budget shop/web again within \
+         seconds; if its status stays as it is, check that kube-controller-manager runs and is \
+         not overloaded",
     );
 }
 

@@ -4,6 +4,7 @@ mod budgets;
 mod filters;
 mod findings;
 mod going;
+mod lasting;
 mod misconfigured;
 mod refused;
 mod replacements;
@@ -158,6 +159,20 @@ impl World {
         let patience = Patience::default();
         let explainer = Explainer::new(&self.cluster, NOW, &patience);
         explainer.judge(self.cluster.pod(&key(pod)).expect("the pod is there"), &self.policy)
+    }
+
+    /// What is odd about the pod's budgets has been seen for so long.
+    fn seen_for(mut self, seconds: i64, pod: &str) -> Self {
+        let patience = Patience::default();
+        let explainer = Explainer::new(&self.cluster, NOW, &patience);
+        let _ = explainer.judge(self.cluster.pod(&key(pod)).expect("the pod is there"), &self.policy);
+        let oddities = explainer.oddities();
+        self.cluster.oddities.seen(oddities, ago(seconds));
+        self
+    }
+
+    fn reason(&self, pod: &str) -> Option<Reason> {
+        self.judge(pod).wait.map(|wait| wait.reason)
     }
 
     /// Nothing holds the pod.

@@ -25,7 +25,8 @@ use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
 use crate::budget::scales_of;
 use crate::cluster::{
-    self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, OwnerRef, Raw, Refusal, Right, Scale, Text,
+    self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, OwnerRef, Raw, Refusal, Right, Scale,
+    Text,
 };
 use pace::{Few, Task, Tasks, doubled, jittered};
 
@@ -273,6 +274,8 @@ impl Agenda {
         self.decide_at = now.steady + SAFETY_NET;
         if !may_act {
             self.lead = Lead::No;
+            // Whoever acts next begins anew, this process too.
+            self.cluster.oddities = Oddities::default();
         }
         if !may_act || !self.synced() || !self.leads(now) {
             return None;
@@ -301,6 +304,7 @@ impl Agenda {
     /// Begins what was decided, unless it is under way or has to wait.
     pub fn follow(&mut self, decisions: Decisions, took: Duration, now: Moment) {
         self.took = took;
+        self.cluster.oddities.seen(decisions.oddities, now.wall);
         for action in decisions.sweep {
             self.begin(None, action, now);
         }

@@ -115,7 +115,8 @@ impl World {
 
     /// One decision, done to the letter.
     fn step(&mut self) -> Vec<Action> {
-        let decisions = self.decide();
+        let mut decisions = self.decide();
+        self.cluster.oddities.seen(std::mem::take(&mut decisions.oddities), self.now);
         let counted = self.cluster.evictions.uncounted();
         self.cluster.evictions.counted(&counted, |_| true);
         let mut done: Vec<Action> = decisions.sweep.iter().chain(&decisions.marks).cloned().collect();
