@@ -324,7 +324,8 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
     let node = chance.pick(&of.nodes)?.name.clone();
     let workload = chance.pick(&of.workloads)?.clone();
     let name = chance.pick(&of.plans)?.1.metadata.name.clone()?;
-    Some(match chance.number(0, 12) {
+    Some(match chance.number(0, 13) {
+        13 if chance.percent(30) => vec![(at, Act::StripAnnotations(node))],
         0 => vec![(at, Act::Cordon(node))],
         1 => vec![(at, Act::Uncordon(node)), (then, Act::Uncordon(chance.pick(&of.nodes)?.name.clone()))],
         2 => around(

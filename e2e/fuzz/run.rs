@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use drainplan::api::{DrainPlan, PlanPhase};
+use drainplan::api::{DrainPlan, DrainPlanStatus, PlanPhase, condition};
 use drainplan::plan::Settings;
 use drainplan::simulate::{Act, World};
 use jiff::{SignedDuration, Timestamp};
@@ -137,10 +137,16 @@ fn at_rest(world: &World) -> bool {
             status.node_counts.as_ref().is_some_and(|counts| counts.draining + counts.handed_off > 0);
         match status.phase {
             Some(PlanPhase::Completed | PlanPhase::Failed) => true,
-            Some(PlanPhase::Suspended | PlanPhase::Pending) => !progress,
+            Some(PlanPhase::Suspended) => !progress && plan.spec.suspend,
+            // It can do nothing at all, and says what only a person can change.
+            Some(PlanPhase::Pending) => !progress && is_stalled(status),
             Some(PlanPhase::Running) | None => false,
         }
     })
+}
+
+fn is_stalled(status: &DrainPlanStatus) -> bool {
+    status.conditions.iter().any(|found| found.type_ == condition::STALLED && found.status == "True")
 }
 
 fn waiting(world: &World) -> String {

@@ -229,10 +229,9 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
         spent: HashMap::new(),
         wake_at: cluster.evictions.next_expiry(),
     };
-    let sweep = hold(&mut round, plans);
-
     let mut ordered: Vec<&Arc<DrainPlan>> = plans.readable.iter().collect();
     ordered.sort_by_key(|plan| (plan.creation_timestamp(), plan.name_any()));
+    let sweep = hold(&mut round, &ordered, &plans.unreadable);
     let mut runs: Vec<run::Run<'_>> =
         ordered.into_iter().map(|plan| run::Run::advance(&mut round, plan)).collect();
     let upcoming = upcoming::mark(&mut round, &mut runs, &sweep);
@@ -260,11 +259,12 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
     }
 }
 
-/// Learns who holds which node; returns the patches that give back the nodes of plans that are gone.
-fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
+/// Learns who holds which node; returns the patches that give back the nodes of plans that are gone. Where the statuses of
+/// two plans say so of one node that nobody has claimed, the older plan holds it.
+fn hold(round: &mut Round<'_>, plans: &[&Arc<DrainPlan>], unreadable: &[Arc<Unreadable>]) -> Vec<Action> {
     let mut sweep = Vec::new();
-    let kept = plans.unreadable.iter().filter(|plan| !plan.is_going()).map(|plan| plan.uid().to_owned());
-    let known: HashSet<String> = plans.readable.iter().filter_map(|plan| plan.uid()).chain(kept).collect();
+    let kept = unreadable.iter().filter(|plan| !plan.is_going()).map(|plan| plan.uid().to_owned());
+    let known: HashSet<String> = plans.iter().filter_map(|plan| plan.uid()).chain(kept).collect();
     for node in round.cluster.nodes() {
         if node.unschedulable && node.annotations.contains_key(names::KEPT_CORDONED) {
             round.cordoned.insert(node.name.clone());
@@ -281,7 +281,7 @@ fn hold(round: &mut Round<'_>, plans: &Plans) -> Vec<Action> {
             sweep.push(ownership::patch(node, NodeChange::GiveBack));
         }
     }
-    for plan in &plans.readable {
+    for plan in plans {
         let Some(uid) = plan.uid() else { continue };
         for (node, record) in Memory::of(plan).nodes {
             let holder = || Holder { uid: uid.clone(), name: plan.name_any() };

@@ -117,6 +117,11 @@ impl World {
         for stream in Stream::all() {
             self.after(Duration::ZERO, Event::Relist { process, life, stream });
         }
+        if self.lease.holder.is_some_and(|(holder, before)| holder == process && before != life) {
+            let look = self.takes("lease", Span { least: Duration::ZERO, most: LEASE_LOOK });
+            let epoch = self.lease.epoch;
+            self.after(self.timing.lease_inherited + look, Event::LeaseInherited { process, life, epoch });
+        }
         self.attend(process);
     }
 
@@ -245,6 +250,14 @@ impl World {
                 self.take_lease(process);
             }
             None => self.after(LEASE_LOOK, Event::LeaseFree(epoch)),
+        }
+    }
+
+    /// A container is started again only after its end, so nobody else can hold its name's lease.
+    pub(super) fn lease_inherited(&mut self, process: usize, life: u32, epoch: u64) {
+        if self.lease.epoch == epoch && self.lives(process, life) && !self.cut_off(process) {
+            self.count_fault("a process takes its predecessor's lease");
+            self.take_lease(process);
         }
     }
 

@@ -205,6 +205,8 @@ pub struct Timing {
     /// From the last renewal of a lease until its holder stops acting, and until another may take over.
     pub lease_act: Duration,
     pub lease: Duration,
+    /// How long a process that is started again must see its predecessor's lease unchanged.
+    pub lease_inherited: Duration,
 }
 
 impl Default for Timing {
@@ -221,6 +223,7 @@ impl Default for Timing {
             garbage: Duration::from_mins(1),
             lease_act: Duration::from_secs(10),
             lease: Duration::from_secs(15),
+            lease_inherited: Duration::from_millis(3500),
         }
     }
 }

@@ -60,6 +60,12 @@ pub(super) enum Event {
     },
     /// A lease that nobody has renewed may be taken.
     LeaseFree(u64),
+    /// A process that was started again has seen for long enough that nobody renews the lease of its predecessor.
+    LeaseInherited {
+        process: usize,
+        life: u32,
+        epoch: u64,
+    },
     /// The disruption controller looks at a budget.
     Budget(BudgetKey),
     /// Its write arrives.
@@ -231,6 +237,7 @@ impl World {
             Event::Farewell { process, life } => self.leave(process, life),
             Event::Heal { process, life } => self.heal(process, life),
             Event::LeaseFree(epoch) => self.lease_free(epoch),
+            Event::LeaseInherited { process, life, epoch } => self.lease_inherited(process, life, epoch),
             Event::Budget(key) => self.sync_budget(&key),
             Event::BudgetWrite(budget) => self.write_budget(*budget),
             Event::Owner(key) => self.sync_owner(&key),

@@ -16,7 +16,7 @@ const COMPLETED: &str = "a plan is Completed when none of its nodes is left or h
 
 #[derive(Default)]
 pub struct Statuses {
-    /// When a list has shown the node, by uid, without a pod that must leave.
+    /// When a list has shown the node, by name, without a pod that must leave. The node itself may be gone by then.
     empty: BTreeMap<Text, Timestamp>,
     /// When each node of each plan was started, by their uids.
     started: BTreeMap<(String, String), Timestamp>,
@@ -26,10 +26,8 @@ impl Statuses {
     pub fn judge(&mut self, world: &World, fact: &Fact) -> Verdict {
         match fact {
             Fact::Listed { node } => {
-                if let Some(node) = world.store().cluster().node(node)
-                    && must_leave(world, &node.name).is_empty()
-                {
-                    self.empty.insert(node.uid.clone(), world.now());
+                if must_leave(world, node).is_empty() {
+                    self.empty.insert(node.clone(), world.now());
                 }
                 Ok(())
             }
@@ -69,9 +67,8 @@ impl Statuses {
     /// A deadline counts from the start that was written first.
     fn starts(&mut self, plan: &DrainPlan, status: &DrainPlanStatus, name: &str) -> Verdict {
         let uid = plan.metadata.uid.clone().unwrap_or_default();
-        let known = status.nodes.iter().filter(|node| node.phase != NodePhase::Pending);
-        let known: Vec<&str> = known.map(|node| node.uid.as_str()).collect();
-        let drains = |node_uid: &str| known.contains(&node_uid);
+        // One that another plan was faster to claim is pending again, and its time begins anew.
+        let drains = |uid: &str| status.nodes.iter().any(|node| node.uid == uid && in_progress(node.phase));
         self.started.retain(|(of, node), _| *of != uid || drains(node));
         for node in status.nodes.iter().filter(|node| in_progress(node.phase)) {
             let Some(started) = node.started_at.as_ref().map(|time| time.0) else { continue };
@@ -131,12 +128,12 @@ fn still_ended(before: &DrainPlanStatus, after: &DrainPlanStatus, name: &str) ->
     Ok(())
 }
 
-/// Uid and start of the nodes that have become Done.
+/// Name and start of the nodes that have become Done.
 fn newly_done<'s>(before: &DrainPlanStatus, after: &'s DrainPlanStatus) -> Vec<(&'s str, Option<Timestamp>)> {
     let then = phases(before);
     let new = after.nodes.iter().filter(|node| node.phase == NodePhase::Done);
     let new = new.filter(|node| then.get(node.name.as_str()) != Some(&NodePhase::Done));
-    new.map(|node| (node.uid.as_str(), node.started_at.as_ref().map(|time| time.0))).collect()
+    new.map(|node| (node.name.as_str(), node.started_at.as_ref().map(|time| time.0))).collect()
 }
 
 /// Pods of a node that a drain must move: not those of DaemonSets, not mirrors, not finished ones.

@@ -177,3 +177,20 @@ fn a_node_that_leaves_the_selection_is_given_back() {
     assert!(!world.cordoned("a") && world.marks("a").is_empty() && world.evicted.is_empty());
     assert_ne!(world.phase("p"), PlanPhase::Completed);
 }
+
+#[test]
+fn the_order_in_which_plans_are_observed_does_not_matter() {
+    let spec = over(&["a", "b"], &json!({}));
+    let mut world = World::new().node("a").node("b").plan("p", &spec).plan("q", &spec);
+    world = world.plan("waits", &over(&["a"], &json!({})));
+    world.step();
+    // Both say that they drain it, as after a write that was decided from an old status.
+    let status = world.status("p").clone();
+    world.edit_plan("q", |plan| plan.status = Some(status));
+    let decisions = world.decide();
+    let waits = decisions.plans.iter().find(|decision| decision.plan == "waits").unwrap();
+    let message = waits.status.as_ref().unwrap().nodes[0].message.clone().unwrap();
+    assert!(message.contains("plan p"), "{message}");
+    world.plans.readable.reverse();
+    assert_eq!(world.decide(), decisions);
+}
