@@ -1,7 +1,17 @@
 # What must hold in numbers.
-SLOW += bench
+SLOW += bench-budgets
 
-.PHONY: bench
-bench: testbed ## Memory a pod and time of an update at 150,000 pods; budgets -A against kubectl get
+ROUNDS ?= 5
+# Nothing: A, then B.
+WORKLOAD ?=
+
+.PHONY: bench bench-drain bench-budgets
+bench: bench-drain bench-budgets ## Everything that must hold in numbers; nothing else should run meanwhile
+
+bench-drain: testbed ## The same drain by kubectl and by plans, next to the bound ([ROUNDS=5] [WORKLOAD=A|B])
+	@$(STAGE) "release build" e2e/static-build target/bench
+	@$(STAGE) "drains" cargo bench --locked --bench drain -- --controller target/bench/drainplan-controller --rounds $(ROUNDS) $(if $(WORKLOAD),--workload $(WORKLOAD))
+
+bench-budgets: testbed ## Memory a pod and time of an update at 150,000 pods; budgets -A against kubectl get
 	@$(STAGE) "memory and updates" cargo bench --locked --bench cluster
 	@$(STAGE) "budgets -A" cargo bench --locked --bench budgets

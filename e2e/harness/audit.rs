@@ -18,6 +18,8 @@ pub struct Audit {
 #[derive(Debug, Clone)]
 pub struct Request {
     pub received: Timestamp,
+    /// When the answer was complete.
+    pub answered: Timestamp,
     pub verb: String,
     pub resource: String,
     pub subresource: String,
@@ -29,6 +31,8 @@ pub struct Request {
     pub message: String,
     /// What was sent, where the policy keeps it.
     pub body: Value,
+    /// What was answered, where the policy keeps it.
+    pub response: Value,
 }
 
 impl Audit {
@@ -54,12 +58,7 @@ impl Audit {
 
     /// All evictions in a namespace, whoever asked for them.
     pub fn evictions(&self, namespace: &str) -> Result<Vec<Request>> {
-        self.requests(|request| {
-            request.resource == "pods"
-                && request.subresource == "eviction"
-                && request.verb == "create"
-                && request.namespace == namespace
-        })
+        self.requests(|request| request.is_eviction() && request.namespace == namespace)
     }
 
     /// All writes to a node, whoever made them.
@@ -81,6 +80,7 @@ impl Request {
         let code = event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default();
         let request = Self {
             received: at("/requestReceivedTimestamp")?,
+            answered: at("/stageTimestamp")?,
             verb: text("/verb"),
             resource: text("/objectRef/resource"),
             subresource: text("/objectRef/subresource"),
@@ -91,14 +91,28 @@ impl Request {
             code: u16::try_from(code)?,
             message: text("/responseStatus/message"),
             body: Value::Null,
+            response: Value::Null,
         };
-        let body = event.get_mut("requestObject").map(Value::take).unwrap_or_default();
-        Ok(Self { body, ..request })
+        let mut take = |key| event.get_mut(key).map(Value::take).unwrap_or_default();
+        Ok(Self { body: take("requestObject"), response: take("responseObject"), ..request })
     }
 
     /// Whether the controller has sent it, as its service account.
     pub fn is_ours(&self) -> bool {
         self.user == Installation::user() && self.agent.starts_with("drainplan-controller/")
+    }
+
+    /// Whether it asks for an eviction.
+    pub fn is_eviction(&self) -> bool {
+        self.resource == "pods" && self.subresource == "eviction" && self.verb == "create"
+    }
+
+    /// The disruptions that a budget allows by this write of its status.
+    pub fn room_written(&self) -> Option<i32> {
+        let written =
+            self.resource == "poddisruptionbudgets" && self.subresource == "status" && self.code == 200;
+        let allowed = self.response.pointer("/status/disruptionsAllowed").filter(|_| written);
+        allowed.and_then(Value::as_i64).and_then(|allowed| i32::try_from(allowed).ok())
     }
 
     /// The uid that an eviction names as its precondition.
