@@ -1,6 +1,6 @@
 //! The same drain by kubectl and by a plan, on a fresh control plane each time, next to what the budgets allow at best.
 //!
-//! `--controller FILE [--rounds N] [--workload A|B]`. Prints a table and the bounds; exits 0 when all hold, 1 when one
+//! `--controller FILE [--rounds N] [--workload A|B] [--only WORDS]`, the last for those whose name has these words. Prints a table and the bounds; exits 0 when all hold, 1 when one
 //! does not, 2 when it could not be found out.
 
 #[allow(dead_code, unused_imports, reason = "the end-to-end cases use the rest of it")]
@@ -32,6 +32,7 @@ struct Arguments {
     controller: PathBuf,
     rounds: usize,
     workloads: Vec<Workload>,
+    only: String,
 }
 
 fn main() -> ExitCode {
@@ -55,7 +56,8 @@ fn main() -> ExitCode {
 }
 
 fn arguments() -> Result<Arguments> {
-    let mut parsed = Arguments { controller: PathBuf::new(), rounds: 5, workloads: Vec::new() };
+    let mut parsed =
+        Arguments { controller: PathBuf::new(), rounds: 5, workloads: Vec::new(), only: String::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} wants a value"));
@@ -67,12 +69,14 @@ fn arguments() -> Result<Arguments> {
                 "B" => parsed.workloads.push(Workload::b()),
                 other => bail!("there is no workload {other}, there are A and B"),
             },
+            "--only" => parsed.only = value()?,
             // cargo bench says what it is.
             "--bench" => {}
             other => bail!("{other} is not known"),
         }
     }
     ensure!(parsed.controller.is_file(), "--controller names no program: {}", parsed.controller.display());
+    ensure!(ALL.iter().any(|it| it.name().contains(&parsed.only)), "nobody is called {}", parsed.only);
     ensure!(parsed.rounds > 0, "--rounds wants at least 1");
     if parsed.workloads.is_empty() {
         parsed.workloads = vec![Workload::a(), Workload::b()];
@@ -134,7 +138,7 @@ async fn run(arguments: &Arguments) -> Result<bool> {
     for workload in &arguments.workloads {
         println!("{}", workload.told());
         let mut all: Vec<Rounds> = Vec::new();
-        for contender in ALL {
+        for contender in ALL.into_iter().filter(|it| it.name().contains(&arguments.only)) {
             match contender.missing() {
                 Some(why) => println!("{} does not take part: {why}", contender.name()),
                 None => all.push(Rounds { contender, measured: Vec::new(), cycles: Vec::new() }),
@@ -164,6 +168,9 @@ async fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
+/// Where the logs of a round go, to look at what the figures do not tell.
+const LOGS: &str = "BENCH_LOGS";
+
 /// One drain by one contender, on a cluster of its own.
 async fn once(contender: Contender, workload: &Workload, controller: &Path) -> Result<(f64, Measured)> {
     let testbed = Testbed::up(&format!("bench-{}", std::process::id()), false).await?;
@@ -177,6 +184,9 @@ async fn once(contender: Contender, workload: &Workload, controller: &Path) -> R
     workload.open_spares(&client).await?;
     let began = contender.drain(&ready, workload).await?;
     ready.ensure_alive()?;
+    if let Some(logs) = std::env::var_os(LOGS) {
+        std::fs::copy(ready.testbed().audit_log(), Path::new(&logs).join("audit.log"))?;
+    }
     let measured = pods.with(|record| measure(contender, workload, &audit, began, record))?;
     Ok((cycle, measured))
 }

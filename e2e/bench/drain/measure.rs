@@ -22,8 +22,17 @@ pub struct Measured {
     pub per_pod: f64,
     /// By verb.
     pub requests: BTreeMap<String, usize>,
-    /// From a budget's room to the eviction that takes it, in milliseconds, sorted.
-    pub reactions: Vec<f64>,
+    /// From a budget's room to the eviction that takes it, the shortest first.
+    pub reactions: Vec<Reaction>,
+}
+
+/// A budget had room, and an eviction took it.
+pub struct Reaction {
+    /// In milliseconds.
+    pub took: f64,
+    pub budget: String,
+    /// Since the drain was asked for, in seconds.
+    pub at: f64,
 }
 
 /// A pod that was on a target at some time.
@@ -60,7 +69,7 @@ pub fn measure(
         refused: evictions.len() - accepted,
         per_pod: ratio(accepted, usize::try_from(workload.pods())?),
         requests,
-        reactions: reactions(workload, &all, &evictions, pods),
+        reactions: reactions(workload, &all, &evictions, pods, start),
     })
 }
 
@@ -97,7 +106,13 @@ fn ensure_empty(workload: &Workload, pods: &Record<Pod>) -> Result<()> {
 
 /// For every write of a status that gives a budget room while a pod of it waits on a node that is being drained: until an
 /// eviction of one of its pods was received.
-fn reactions(workload: &Workload, all: &[Request], evictions: &[&Request], pods: &Record<Pod>) -> Vec<f64> {
+fn reactions(
+    workload: &Workload,
+    all: &[Request],
+    evictions: &[&Request],
+    pods: &Record<Pod>,
+    start: Timestamp,
+) -> Vec<Reaction> {
     let places = places(pods);
     let cordoned = cordons(workload, all);
     let gone: HashMap<&str, Timestamp> = evictions
@@ -113,32 +128,39 @@ fn reactions(workload: &Workload, all: &[Request], evictions: &[&Request], pods:
     written.sort_by_key(|write| write.received);
     for write in written {
         let at = write.received;
-        let of_budget = |place: &Place| place.app == write.name;
         // Times of pods are whole seconds.
         let there = |place: &Place| place.created + SignedDuration::from_secs(2) < at;
         let waits = places.iter().any(|(pod, place)| {
-            of_budget(place)
+            place.app == write.name
                 && there(place)
                 && cordoned.get(place.node.as_str()).is_some_and(|since| *since < at)
                 && gone.get(pod.as_str()).is_some_and(|gone| *gone > at)
         });
-        if !waits || taken.get(write.name.as_str()).is_some_and(|until| *until > at) {
+        // An eviction that was on its way takes the room that the write gives.
+        let on_its_way = evictions
+            .iter()
+            .filter(|eviction| eviction.code == 201 && eviction.received < at && eviction.answered > at)
+            .filter(|eviction| is_of(eviction, &places, &write.name))
+            .count();
+        let room = write.room_written().and_then(|room| usize::try_from(room).ok()).unwrap_or_default();
+        if !waits || room <= on_its_way || taken.get(write.name.as_str()).is_some_and(|until| *until > at) {
             continue;
         }
         let next = evictions
             .iter()
-            .filter(|eviction| eviction.received > at)
-            .filter(|eviction| {
-                pod_of(eviction, &places).and_then(|pod| places.get(pod)).is_some_and(of_budget)
-            })
+            .filter(|eviction| eviction.received > at && is_of(eviction, &places, &write.name))
             .map(|eviction| eviction.received)
             .min();
         if let Some(next) = next {
             taken.insert(&write.name, next);
-            took.push(next.duration_since(at).as_secs_f64() * 1000.0);
+            took.push(Reaction {
+                took: next.duration_since(at).as_secs_f64() * 1000.0,
+                budget: write.name.clone(),
+                at: at.duration_since(start).as_secs_f64(),
+            });
         }
     }
-    took.sort_by(f64::total_cmp);
+    took.sort_by(|one, other| one.took.total_cmp(&other.took));
     took
 }
 
@@ -166,6 +188,10 @@ fn pod_of<'a>(eviction: &Request, places: &'a HashMap<String, Place>) -> Option<
     let named =
         places.iter().filter(|(_, place)| place.name == eviction.name && place.created <= eviction.received);
     named.max_by_key(|(_, place)| place.created).map(|(uid, _)| uid.as_str())
+}
+
+fn is_of(eviction: &Request, places: &HashMap<String, Place>, app: &str) -> bool {
+    pod_of(eviction, places).and_then(|pod| places.get(pod)).is_some_and(|place| place.app == app)
 }
 
 /// Since when each target is cordoned.

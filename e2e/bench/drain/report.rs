@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::contender::Contender;
-use super::measure::Measured;
+use super::measure::{Measured, Reaction};
 
 /// The rounds of one contender.
 pub struct Rounds {
@@ -53,6 +53,13 @@ pub fn print(workload: &str, turns: u32, all: &[Rounds]) -> bool {
         cycles.iter().copied().fold(f64::INFINITY, f64::min),
         cycles.iter().copied().fold(0.0, f64::max),
     );
+    for rounds in all {
+        let all = rounds.measured.iter().flat_map(|it| &it.reactions);
+        if let Some(slowest) = all.max_by(|one, other| one.took.total_cmp(&other.took)) {
+            let (name, Reaction { took, budget, at }) = (rounds.contender.name(), slowest);
+            println!("slowest reaction of {name}: {took:.0} ms, budget {budget}, {at:.1} s after the start");
+        }
+    }
     println!("wall, of each round:");
     for rounds in all {
         let walls: Vec<String> = rounds.measured.iter().map(|it| format!("{:.1}", it.wall)).collect();
@@ -140,10 +147,10 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Of sorted numbers.
-fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
+/// Of sorted ones.
+fn percentile(sorted: &[Reaction], percent: usize) -> Option<f64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied()
+    sorted.get(rank - 1).map(|reaction| reaction.took)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts are small")]
