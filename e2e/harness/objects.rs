@@ -12,6 +12,7 @@ pub struct Template {
     finalizers: Vec<String>,
     volumes: Vec<Value>,
     affinity: Option<Value>,
+    apart: bool,
     restart_policy: &'static str,
 }
 
@@ -22,6 +23,7 @@ impl Template {
             finalizers: Vec::new(),
             volumes: Vec::new(),
             affinity: None,
+            apart: false,
             restart_policy: "Always",
         }
     }
@@ -58,6 +60,13 @@ impl Template {
         self
     }
 
+    /// No two on one node.
+    #[must_use]
+    pub fn apart(mut self) -> Self {
+        self.apart = true;
+        self
+    }
+
     /// Containers that are not started again, as Jobs want them.
     #[must_use]
     pub fn never_restarted(mut self) -> Self {
@@ -75,8 +84,15 @@ impl Template {
             "volumes": self.volumes,
             "containers": [{"name": "main", "image": "registry.example/main:1"}],
         });
-        if let (Some(spec), Some(affinity)) = (spec.as_object_mut(), &self.affinity) {
-            spec.insert("affinity".to_owned(), affinity.clone());
+        let mut affinity = self.affinity.clone().unwrap_or_else(|| json!({}));
+        if let (true, Some(affinity)) = (self.apart, affinity.as_object_mut()) {
+            let siblings = json!({"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}},
+            ]});
+            affinity.insert("podAntiAffinity".to_owned(), siblings);
+        }
+        if let Some(spec) = spec.as_object_mut() {
+            spec.insert("affinity".to_owned(), affinity);
         }
         json!({
             "metadata": {"labels": labels, "annotations": self.annotations, "finalizers": self.finalizers},

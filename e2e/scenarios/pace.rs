@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use drainplan::api::{DrainPlanStatus, NodePhase, PlanPhase, names};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::{PATIENCE, over, shared};
-use crate::harness::{Bed, PlanRun, Recorder, Template, cordoned, marks, nodes, uid};
+use crate::harness::{Bed, PlanRun, Recorder, Template, cordoned, marks, node_of, nodes, uid};
 use crate::runner::Case;
 
 pub fn cases() -> Vec<Case> {
@@ -19,6 +19,8 @@ pub fn cases() -> Vec<Case> {
         shared!(61, two_nodes_at_once),
         shared!(62, one_zone_after_the_other),
         shared!(63, control_plane_nodes),
+        shared!(64, two_services_on_two_nodes),
+        shared!(65, younger_node_gives_way),
     ]
 }
 
@@ -159,4 +161,72 @@ async fn control_plane_nodes(bed: Bed) -> Result<()> {
     ensure!(!seen.iter().any(both), "both control-plane nodes were in progress together: {seen:?}");
     ensure!(seen.iter().any(|nodes| nodes.len() == 3), "the others had to wait: {seen:?}");
     ensure_moved_once(&bed, &all, &uids).await
+}
+
+/// Two services of two replicas, one pod of each on nodes a and b, which are the only ones they may be on.
+async fn two_on_two(bed: &Bed) -> Result<[String; 2]> {
+    let all = bed.nodes(["a", "b"], 110).await?;
+    bed.nodes(["other"], 110).await?;
+    let template = Template::new().sim("ready-after", "500ms").only_on(&[&all[0], &all[1]]).apart();
+    for app in ["web", "api"] {
+        bed.space.budget(app, &[app], json!({"maxUnavailable": 1})).await?;
+        bed.space.deployment(app, 2, &template).await?;
+    }
+    for app in ["web", "api"] {
+        bed.space.all_ready(app, 2).await?;
+        bed.space.budget_allows(app, 2, 1).await?;
+    }
+    Ok(all)
+}
+
+/// The nodes that gave way, with those they gave way to, in order.
+fn yields(plan: &PlanRun) -> Vec<(String, String)> {
+    let mut known = Vec::new();
+    for node in plan.statuses().into_iter().flat_map(|status| status.yielded) {
+        if !known.contains(&node) {
+            known.push(node);
+        }
+    }
+    known.into_iter().map(|node| (node.name, node.to)).collect()
+}
+
+async fn two_services_on_two_nodes(bed: Bed) -> Result<()> {
+    let all = two_on_two(&bed).await?;
+    let plan = bed.plan("plan", paced(&all, &json!(2))).await?;
+    plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(yields(&plan).len() <= 1, "{:?}", yields(&plan));
+    let evictions = bed.evictions()?;
+    ensure!(evictions.iter().all(|eviction| eviction.code == 201), "some were refused: {evictions:#?}");
+    for node in &all {
+        bed.node_rests(node, false, &[]).await?;
+    }
+    Ok(())
+}
+
+async fn younger_node_gives_way(bed: Bed) -> Result<()> {
+    let all = two_on_two(&bed).await?;
+    let [a, b] = all.clone();
+    // A broken pod costs its budget nothing, so the younger node lets it go while the older one waits for that budget.
+    let pods = bed.space.all_ready("api", 2).await?;
+    let broken = pods.iter().find(|pod| node_of(pod) == b).context("no pod of api on b")?;
+    bed.space.break_pod(&broken.name_any()).await?;
+    bed.space.pods_until("api", "one looping pod", |pods| pods.iter().any(|pod| restarts(pod) > 0)).await?;
+    bed.space.budget_allows("api", 2, 0).await?;
+
+    let plan = bed.plan("plan", paced(&all, &json!(2))).await?;
+    let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(yields(&plan) == [(b, a)], "gave way: {:?}", yields(&plan));
+    let evictions = bed.evictions()?;
+    ensure!(evictions.iter().all(|eviction| eviction.code == 201), "some were refused: {evictions:#?}");
+    let counted = status.pod_counts.map(|counts| counts.evicted);
+    ensure!(counted == i32::try_from(bed.accepted()?.len()).ok(), "the plan counts {counted:?} evicted pods");
+    for node in &all {
+        bed.node_rests(node, false, &[]).await?;
+    }
+    Ok(())
+}
+
+fn restarts(pod: &Pod) -> i32 {
+    let containers = pod.status.iter().filter_map(|status| status.container_statuses.as_ref()).flatten();
+    containers.map(|container| container.restart_count).max().unwrap_or_default()
 }

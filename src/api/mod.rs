@@ -18,7 +18,7 @@ pub use spec::{
 };
 pub use status::{
     BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeStatus, PlanPhase, PodCounts,
-    WaitingPod, condition,
+    WaitingPod, YieldedNode, condition,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{

@@ -66,6 +66,9 @@ pub struct DrainPlanStatus {
     /// Names of skipped nodes beyond those in `nodes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_skipped: Vec<String>,
+    /// Nodes that gave way to older ones, which waited for the same budgets; they are taken up last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub yielded: Vec<YieldedNode>,
     /// The budgets that touch a waiting pod, with recomputed numbers.
     #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetStatus>,
@@ -174,6 +177,24 @@ pub struct NodeStatus {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(value: &i32) -> bool {
     *value == 0
+}
+
+/// A node that gave way to an older one and is pending again.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct YieldedNode {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The older node; while that one is in progress this one is not started.
+    pub to: String,
+    /// When it gave way.
+    pub at: Time,
+    /// Pods evicted from it until then.
+    pub pods_evicted: i32,
+    /// Why, as a sentence.
+    pub message: String,
 }
 
 /// A pod that waits, and why.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Labels, OwnerRef, Text};
+use super::{Labels, OwnerRef, Placement, Text};
 
 /// Shares equal values. Values that nobody else holds any longer are dropped as the pools grow.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +11,7 @@ pub(super) struct Interner {
     texts: Pool<Text>,
     labels: Pool<Labels>,
     owners: Pool<Arc<OwnerRef>>,
+    placements: Pool<Arc<Placement>>,
 }
 
 #[derive(Debug, Clone)]
@@ -52,6 +53,10 @@ impl Interner {
     pub(super) fn labels<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
         let labels = Labels::new(pairs.into_iter().map(|(key, value)| (self.text(key), self.text(value))));
         self.labels.share(labels, |labels| labels.holders() > 1)
+    }
+    /// The shared copy of what pods ask of their node.
+    pub(super) fn placement(&mut self, placement: Placement) -> Arc<Placement> {
+        self.placements.share(Arc::new(placement), |placement| Arc::strong_count(placement) > 1)
     }
     /// The shared copy of an owner reference.
     pub(super) fn owner(&mut self, owner: OwnerRef) -> Arc<OwnerRef> {

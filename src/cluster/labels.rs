@@ -50,14 +50,14 @@ impl Labels {
 }
 
 /// A label selector. Without requirements it matches everything.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Selector {
     /// All must hold.
     pub requirements: Vec<Requirement>,
 }
 
 /// One requirement of a selector.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Requirement {
     /// The label's key.
     pub key: Text,
@@ -68,7 +68,7 @@ pub struct Requirement {
 }
 
 /// The operators of label selectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// The value is one of the list.
     In,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Labels, Text};
+use super::{Labels, Placement, Text};
 
 /// A pod's namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -23,6 +23,8 @@ pub struct Pod {
     pub labels: Labels,
     /// The node it is bound to; `None` while unscheduled.
     pub node: Option<Text>,
+    /// What it asks of its node; `None` when it asks for nothing.
+    pub placement: Option<Arc<Placement>>,
     pub phase: PodPhase,
     /// Its Ready condition is True.
     pub ready: bool,

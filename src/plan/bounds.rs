@@ -67,8 +67,10 @@ fn size(status: &DrainPlanStatus) -> usize {
     let listed: usize = status.nodes.iter().map(node_size).sum();
     let budgets: usize =
         status.budgets.iter().map(|budget| NODE + budget.namespace.len() + budget.name.len()).sum();
+    let yielded: usize =
+        status.yielded.iter().map(|node| NODE + node.name.len() + node.to.len() + node.message.len()).sum();
     // The conditions repeat some of the messages, each within 2 KiB.
-    16 * 1024 + named + listed + budgets
+    16 * 1024 + named + listed + budgets + yielded
 }
 
 fn node_size(node: &NodeStatus) -> usize {

@@ -46,7 +46,9 @@ fn ended(nodes: &[NodeStatus]) -> impl Iterator<Item = &NodeStatus> {
 
 /// How many pods were moved, and how many of those on the listed nodes wait or go.
 pub fn pods(run: &Run<'_>, nodes: &[NodeStatus]) -> PodCounts {
-    let evicted = run.memory.nodes.values().fold(0_i32, |sum, record| sum.saturating_add(record.evicted));
+    let known = run.memory.nodes.values().map(|record| record.evicted);
+    let known = known.chain(run.memory.yielded.iter().map(|yielded| yielded.evicted));
+    let evicted = known.fold(0_i32, i32::saturating_add);
     let mut counts = PodCounts { evicted, waiting: 0, terminating: 0 };
     let mut count = |going: bool| {
         let counted = if going { &mut counts.terminating } else { &mut counts.waiting };

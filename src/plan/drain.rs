@@ -2,24 +2,32 @@
 
 use std::cmp::Reverse;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::run::Run;
+use super::run::{Emptied, Run};
 use super::survey::Surveyed;
 use super::{Action, Evict, Round};
 use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{BudgetKey, OwnerRef, Pod, Text};
 use crate::explain::Treatment;
 
+/// How long after its start a node that is not claimed yet keeps its place before younger ones.
+const PLACE_KEPT: SignedDuration = SignedDuration::from_secs(2);
+
 /// Chooses evictions. A budget's room goes to the node that was started first.
 pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
-    let mut nodes: Vec<(Timestamp, usize, Text)> = Vec::new();
+    let mut nodes: Vec<(Timestamp, usize, Text, bool)> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        nodes.extend(run.evicting.iter().map(|(node, since)| (*since, index, node.clone())));
+        let kept = |emptied: &&Emptied| emptied.ready || keeps_its_place(round, emptied);
+        let emptied = run.evicting.iter().filter(kept);
+        nodes.extend(emptied.map(|emptied| (emptied.since, index, emptied.node.clone(), emptied.ready)));
     }
     // Nodes that were started at the same time stay in their plan's order.
-    nodes.sort_by_key(|(since, index, _)| (*since, *index));
-    for (_, index, node) in nodes {
+    nodes.sort_by_key(|(since, index, ..)| (*since, *index));
+    for (since, index, node, ready) in nodes {
+        if !ready {
+            round.wake(since.saturating_add(PLACE_KEPT).unwrap_or(since));
+        }
         let Some(run) = runs.get_mut(index) else { continue };
         let Some(survey) = run.surveys.get(&node) else { continue };
         let mut candidates: Vec<&Surveyed> = survey.pods.iter().collect();
@@ -32,6 +40,9 @@ pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
             if !may_go(round, surveyed) || !spend(round, &surveyed.judgement.spends) {
                 continue;
             }
+            if !ready {
+                continue;
+            }
             chosen.push(Action::Evict(Evict {
                 pod: surveyed.pod.key(),
                 uid: surveyed.pod.uid.clone(),
@@ -42,6 +53,11 @@ pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
         }
         run.actions.extend(chosen);
     }
+}
+
+/// A node that is being claimed is not overtaken by a younger one whose claim was answered sooner.
+fn keeps_its_place(round: &Round<'_>, emptied: &Emptied) -> bool {
+    emptied.since.saturating_add(PLACE_KEPT).is_ok_and(|until| until > round.now)
 }
 
 fn order(surveyed: &Surveyed) -> (bool, Reverse<bool>) {

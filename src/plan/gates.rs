@@ -11,7 +11,10 @@ const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 /// Why a node is not started now, if anything speaks against it. Asked again after each start.
 pub fn closed(run: &Run<'_>, round: &Round<'_>, node: &Node, busy: &[Text]) -> Option<(NodeReason, String)> {
-    control_plane(round, node).or_else(|| domain(run, round, node, busy)).or_else(|| cordons(round, node))
+    control_plane(round, node)
+        .or_else(|| yielded(run, round, node))
+        .or_else(|| domain(run, round, node, busy))
+        .or_else(|| cordons(round, node))
 }
 
 /// A control plane of several nodes keeps its majority only while at most one of them is away.
@@ -29,6 +32,13 @@ pub fn control_plane(round: &Round<'_>, node: &Node) -> Option<(NodeReason, Stri
     let other = others.find(|other| away(other))?;
     let drained = round.holders.contains_key(&other.name);
     Some((NodeReason::ControlPlaneAtRisk, words::control_plane_at_risk(&other.name, drained)))
+}
+
+/// A node that gave way waits until the older one has ended.
+fn yielded(run: &Run<'_>, round: &Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
+    let yielded = run.memory.yielded.iter().find(|yielded| yielded.name == node.name)?;
+    let held = round.holders.contains_key(&yielded.to);
+    held.then(|| (NodeReason::AwaitingSlot, words::gave_way(&yielded.to)))
 }
 
 /// One value of the label is finished before the next.

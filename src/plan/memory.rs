@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{DrainPlan, NodePhase, NodeReason, NodeStatus, PlanPhase};
+use crate::api::{DrainPlan, NodePhase, NodeReason, NodeStatus, PlanPhase, YieldedNode};
 use crate::cluster::Text;
 use crate::cluster::planted::{Planted, planted};
 
@@ -19,6 +20,25 @@ pub struct Memory {
     pub idle_since: Option<Timestamp>,
     /// Nodes that were started or have ended, by name.
     pub nodes: BTreeMap<Text, Record>,
+    /// Nodes that gave way and were not started again, in the order in which they did.
+    pub yielded: Vec<Yielded>,
+}
+
+/// What a plan remembers of a node that gave way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Yielded {
+    /// Its name.
+    pub name: Text,
+    /// Its uid.
+    pub uid: String,
+    /// The older node that it gave way to.
+    pub to: Text,
+    /// When.
+    pub at: Timestamp,
+    /// Pods evicted from it until then.
+    pub evicted: i32,
+    /// Why, as a sentence.
+    pub message: String,
 }
 
 /// What a plan remembers of a node.
@@ -124,9 +144,18 @@ impl Memory {
             finished: status.finished_at.as_ref().map(|time| {
                 (time.0, status.phase.filter(|phase| ended(*phase)).unwrap_or(PlanPhase::Failed))
             }),
+            yielded: status.yielded.iter().map(Yielded::of).collect(),
             idle_since: status.idle_since.as_ref().map(|time| time.0),
             nodes,
         }
+    }
+
+    /// Takes a node off those that gave way; returns how many pods were evicted from it before.
+    pub fn take_up(&mut self, name: &str) -> i32 {
+        let evicted =
+            self.yielded.iter().find(|yielded| &*yielded.name == name).map(|yielded| yielded.evicted);
+        self.yielded.retain(|yielded| &*yielded.name != name);
+        evicted.unwrap_or(0)
     }
 
     /// How many nodes are in a phase.
@@ -147,6 +176,31 @@ impl Record {
             drained_at: None,
             finished_at: None,
             evicted: 0,
+        }
+    }
+}
+
+impl Yielded {
+    fn of(node: &YieldedNode) -> Self {
+        Self {
+            name: node.name.as_str().into(),
+            uid: node.uid.clone(),
+            to: node.to.as_str().into(),
+            at: node.at.0,
+            evicted: node.pods_evicted,
+            message: node.message.clone(),
+        }
+    }
+
+    /// As the status carries it.
+    pub fn status(&self) -> YieldedNode {
+        YieldedNode {
+            name: self.name.to_string(),
+            uid: self.uid.clone(),
+            to: self.to.to_string(),
+            at: Time(self.at),
+            pods_evicted: self.evicted,
+            message: self.message.clone(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod bounds;
 mod brief;
 mod conditions;
 mod counters;
+mod deadlock;
 mod drain;
 mod gates;
 mod memory;
@@ -236,6 +237,7 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
         ordered.into_iter().map(|plan| run::Run::advance(&mut round, plan)).collect();
     let upcoming = upcoming::mark(&mut round, &mut runs, &sweep);
     drain::evict(&mut round, &mut runs);
+    deadlock::resolve(&mut round, &mut runs);
     if !upcoming.left_over {
         runs.iter_mut().for_each(run::Run::release);
     }

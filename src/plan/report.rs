@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::memory::Record;
+use super::memory::{Record, Yielded};
 use super::run::{Run, Stall};
 use super::survey::{Survey, Surveyed};
 use super::{Round, bounds, conditions, counters, words};
@@ -50,6 +50,7 @@ pub fn change(old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Change {
             status.started_at.clone(),
             status.finished_at.clone(),
             status.idle_since.clone(),
+            status.yielded.clone(),
             nodes,
         )
     };
@@ -86,6 +87,7 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
         started_at: run.memory.started_at.map(Time),
         finished_at: run.memory.finished.map(|(at, _)| Time(at)),
         idle_since: run.memory.idle_since.map(Time),
+        yielded: run.memory.yielded.iter().map(Yielded::status).collect(),
         node_counts: Some(counters::nodes(run)),
         budgets: counters::budgets(run, round, &nodes),
         nodes,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
-use super::memory::{Memory, Record};
+use super::memory::{Memory, Record, Yielded};
 use super::ownership::{self, Claim};
 use super::selection::{Selection, select};
 use super::survey::Survey;
@@ -31,13 +31,23 @@ pub struct Run<'a> {
     pub surveys: BTreeMap<Text, Survey>,
     /// Nodes whose turn comes next, in order, that nothing keeps from being started.
     pub upcoming: Vec<Text>,
-    /// Nodes that are claimed, cordoned and to be emptied, with their start; in the plan's order.
-    pub evicting: Vec<(Text, Timestamp)>,
+    /// Nodes that are to be emptied now, in the plan's order.
+    pub evicting: Vec<Emptied>,
     pub actions: Vec<Action>,
     /// It is over and no node is claimed for it.
     holds_nothing: bool,
     /// What only a person can change.
     pub stalled: Option<Stall>,
+}
+
+/// A node that is to be emptied.
+pub struct Emptied {
+    pub node: Text,
+    /// When it was started.
+    pub since: Timestamp,
+    /// It is claimed, and so are the marks there that come before. Until then it only keeps its place before younger
+    /// nodes.
+    pub ready: bool,
 }
 
 /// Why a plan can do nothing at all.
@@ -189,7 +199,7 @@ impl<'a> Run<'a> {
                 } else if survey.pods.is_empty() {
                     self.actions.push(Action::ConfirmEmpty { node: name.clone(), since });
                 } else if !self.plan.spec.suspend && self.stalled.is_none() {
-                    self.evicting.push((name.clone(), since));
+                    self.evicting.push(Emptied { node: name.clone(), since, ready: true });
                 }
             }
             // Another plan was faster: this one has not touched the node.
@@ -197,7 +207,10 @@ impl<'a> Run<'a> {
             None if now >= deadline => {
                 record.end(NodePhase::Failed, Some((NodeReason::TimedOut, words::timed_out(&survey))), now);
             }
-            None => self.claim(&node, since),
+            None => {
+                self.evicting.push(Emptied { node: name.clone(), since, ready: false });
+                self.claim(&node, since);
+            }
         }
         self.surveys.insert(name.clone(), survey);
         true
@@ -233,6 +246,18 @@ impl<'a> Run<'a> {
             let message = format!("the plan had not ended {timeout} after its start");
             self.stop(round, NodeReason::TimedOut, &message);
         }
+    }
+
+    /// A node gives way: it is given back, and pending again.
+    pub fn give_way(&mut self, name: &Text, to: &Text, lacking: &str, now: Timestamp) {
+        let Some(record) = self.memory.nodes.remove(name) else { return };
+        let message = words::gives_way(name, to, lacking);
+        let (name, to, evicted) = (name.clone(), to.clone(), record.evicted);
+        self.evicting.retain(|emptied| emptied.node != name);
+        self.surveys.remove(&name);
+        self.pending.insert(name.clone(), (NodeReason::AwaitingSlot, words::gave_way(&to)));
+        self.memory.yielded.retain(|yielded| yielded.name != name);
+        self.memory.yielded.push(Yielded { name, uid: record.uid, to, at: now, evicted, message });
     }
 
     /// Ends the plan now: nodes in progress fail and are given back, the others are not taken.

@@ -64,7 +64,9 @@ impl Run<'_> {
                     free -= 1;
                     busy.push(node.name.clone());
                     self.pending.remove(&node.name);
-                    self.memory.nodes.insert(node.name.clone(), Record::started(&node.uid, round.now));
+                    let evicted = self.memory.take_up(&node.name);
+                    let record = Record { evicted, ..Record::started(&node.uid, round.now) };
+                    self.memory.nodes.insert(node.name.clone(), record);
                     round.starts(&node.name, Holder { uid: self.uid.clone(), name: self.name.clone() });
                     continue;
                 }
@@ -116,8 +118,9 @@ impl Run<'_> {
     fn in_turn(&self, round: &Round<'_>) -> Vec<Arc<Node>> {
         let mut nodes = self.not_taken();
         let present = self.present_domain(round);
-        if present.is_some() {
-            nodes.sort_by_key(|node| Self::is_elsewhere(present.as_ref(), node));
+        let yielded = |node: &Node| self.memory.yielded.iter().position(|yielded| yielded.name == node.name);
+        if present.is_some() || !self.memory.yielded.is_empty() {
+            nodes.sort_by_key(|node| (yielded(node), Self::is_elsewhere(present.as_ref(), node)));
         }
         nodes
     }
@@ -159,7 +162,9 @@ impl Run<'_> {
     fn give_up_pending(&mut self, round: &Round<'_>) {
         for node in self.not_taken() {
             let Some((reason, message)) = self.pending.remove(&node.name) else { continue };
+            let evicted = self.memory.take_up(&node.name);
             let failed = Record::never_started(&node.uid, NodePhase::Failed, reason, message, round.now);
+            let failed = Record { evicted, ..failed };
             self.memory.nodes.insert(node.name.clone(), failed);
         }
     }

@@ -67,6 +67,7 @@ pub fn notices(plan: &str, old: Option<&DrainPlanStatus>, new: &DrainPlanStatus)
     for node in nodes {
         notices.extend(node_notices(plan, before.get(node.name.as_str()).copied(), node));
     }
+    notices.extend(yield_notices(old, new));
     notices.extend(claim_notices(&before, new));
     notices.extend(pod_notices(&before, new));
     notices.extend(ends);
@@ -98,6 +99,19 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
         && stalled(old).is_none_or(|(before, _)| before != reason)
     {
         say(Severity::Warning, reason, "Wait", message);
+    }
+    notices
+}
+
+/// Nodes that have given way.
+fn yield_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for node in new.yielded.iter().filter(|node| !old.yielded.contains(node)) {
+        let subject = Subject::Node { name: node.name.clone(), uid: node.uid.clone() };
+        for subject in [Subject::Plan, subject] {
+            let (severity, reason, action) = (Severity::Warning, "NodeYielded", "Yield");
+            notices.push(Notice { subject, severity, reason, action, note: node.message.clone() });
+        }
     }
     notices
 }

@@ -73,16 +73,11 @@ fn hold_back(round: &mut Round<'_>, run: &mut Run<'_>) {
     if !run.upcoming.iter().take(FIRST).any(unmarked) {
         return;
     }
-    let mut first = None;
-    run.evicting.retain(|(_, since)| {
-        let until = since.saturating_add(PATIENCE).unwrap_or(*since);
-        let wait = until > round.now;
-        if wait {
-            first = Some(first.map_or(until, |earlier: jiff::Timestamp| earlier.min(until)));
+    for emptied in &mut run.evicting {
+        let until = emptied.since.saturating_add(PATIENCE).unwrap_or(emptied.since);
+        if until > round.now {
+            emptied.ready = false;
+            round.wake(until);
         }
-        !wait
-    });
-    if let Some(first) = first {
-        round.wake(first);
     }
 }

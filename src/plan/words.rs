@@ -48,6 +48,24 @@ pub fn awaiting_slot(limit: usize) -> String {
     format!("{at_a_time} drained at a time (pace.maxConcurrentNodes); this one has not had its turn")
 }
 
+/// Why a node has given way to another.
+pub fn gives_way(node: &str, to: &str, lacking: &str) -> String {
+    bounded(
+        format!(
+            "node {node} gives way to {to}: both wait for budgets whose replacement {lacking} finds no node because \
+             they are cordoned; it is taken up again, last, when {to} has ended"
+        ),
+        512,
+    )
+}
+
+/// Why a node that has given way is not started.
+pub fn gave_way(to: &str) -> String {
+    format!(
+        "it gave way to node {to}, whose pods wait for the same budgets, and is taken up when that one has ended"
+    )
+}
+
 /// Why a node waits for those of another domain.
 pub fn awaiting_domain(key: &str, domain: &str, node: &str) -> String {
     let these = if domain.is_empty() {

@@ -7,8 +7,8 @@ use super::setup::{OwnerKind, WorkloadSetup};
 use super::store::whole_second;
 use super::world::{Event, World};
 use crate::cluster::{
-    DaemonSet, Job, Labels, Node, Object, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy, Scale, Text,
-    Workload, WorkloadKind,
+    DaemonSet, Job, Labels, Node, Object, Operator, OwnerRef, Placement, Pod, PodKey, PodPhase, Requirement,
+    RestartPolicy, Scale, Selector, Text, Toleration, Workload, WorkloadKind,
 };
 
 /// A workload and its controller.
@@ -298,6 +298,7 @@ impl World {
             ready: false,
             owner: owner.reference.clone(),
             deletion: None,
+            placement: placement(&template),
             finalizers: template.finalizer.iter().map(|_| Text::from("example.com/hold")).collect(),
             mirror: owner.setup.kind == OwnerKind::Kubelet,
             empty_dirs: if template.empty_dir { Box::new(["scratch".into()]) } else { Box::default() },
@@ -317,6 +318,27 @@ impl World {
         let pod = pods.get(number.checked_rem(pods.len())?)?;
         Some((pod.key(), pod.uid.clone()))
     }
+}
+
+/// As the pod's spec says it.
+fn placement(template: &super::setup::Template) -> Option<Arc<Placement>> {
+    let labels = template.node_selector.iter().map(|(key, value)| Requirement {
+        key: key.as_str().into(),
+        operator: Operator::In,
+        values: vec![value.as_str().into()],
+    });
+    let cordon = Toleration {
+        key: "node.kubernetes.io/unschedulable".into(),
+        exists: true,
+        effect: "NoSchedule".into(),
+        ..Toleration::default()
+    };
+    let placement = Placement {
+        labels: Selector { requirements: labels.collect() },
+        terms: Vec::new(),
+        tolerations: template.tolerates_cordon.then_some(cordon).into_iter().collect(),
+    };
+    (placement != Placement::default()).then(|| Arc::new(placement))
 }
 
 pub(super) fn labels(pairs: &[(String, String)]) -> Labels {

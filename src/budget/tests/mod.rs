@@ -39,6 +39,7 @@ pub(super) fn pod(name: &str, owner: Option<OwnerRef>) -> Pod {
         ready: true,
         owner: owner.map(Arc::new),
         deletion: None,
+        placement: None,
         finalizers: Box::default(),
         mirror: false,
         empty_dirs: Box::default(),

@@ -3,6 +3,7 @@
 mod meta;
 mod node;
 mod pdb;
+mod placement;
 mod pod;
 mod scaleless;
 mod selector;

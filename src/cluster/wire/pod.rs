@@ -1,5 +1,7 @@
 //! Pods on the wire.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -7,6 +9,8 @@ use crate::cluster::interner::Interner;
 use crate::cluster::{ContainerTrouble, Deletion, Pod, PodPhase, RestartPolicy, Text};
 
 use super::meta::{Condition, MIRROR, Meta, condition, or_default};
+use super::placement;
+use super::placement::{Affinity, WireToleration};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -27,6 +31,12 @@ struct Spec {
     restart_policy: String,
     #[serde(deserialize_with = "or_default")]
     volumes: Vec<Volume>,
+    #[serde(deserialize_with = "or_default")]
+    node_selector: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    affinity: Affinity,
+    #[serde(deserialize_with = "or_default")]
+    tolerations: Vec<WireToleration>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -86,6 +96,11 @@ impl WirePod {
         let labels = known.map(|known| &known.labels).filter(|known| known.equal(&metadata.labels));
         let uid = known.map(|known| &known.uid).filter(|known| ***known == *metadata.uid);
         let node = known.and_then(|known| known.node.as_ref()).filter(|known| ***known == *spec.node_name);
+        // It does not change once the pod is bound.
+        let placement = match known.filter(|known| uid.is_some() && known.node.is_some()) {
+            Some(known) => known.placement.clone(),
+            None => placement::read(spec.node_selector, spec.affinity, &spec.tolerations, interner),
+        };
         Pod {
             namespace: known
                 .map_or_else(|| interner.text(&metadata.namespace), |known| known.namespace.clone()),
@@ -97,6 +112,7 @@ impl WirePod {
                 Some(known) => Some(known.clone()),
                 None => (!spec.node_name.is_empty()).then(|| interner.text(&spec.node_name)),
             },
+            placement,
             phase: phase(&status.phase),
             ready,
             owner: metadata.controller(interner, known.and_then(|known| known.owner.as_ref())),

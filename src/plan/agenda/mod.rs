@@ -524,6 +524,7 @@ impl Agenda {
             .flat_map(|status| &status.nodes)
             .filter(|node| node.started_at.is_some())
             .map(|node| node.name.as_str())
+            .chain(plan.status.iter().flat_map(|status| &status.yielded).map(|node| node.name.as_str()))
             .collect();
         self.cluster.evictions.counted(counted, |node| nodes.contains(node));
     }

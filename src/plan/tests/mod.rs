@@ -2,6 +2,7 @@
 //!
 //! [`World`] is the obedient server: it takes every decision's status and actions at their word.
 
+mod deadlock;
 mod endings;
 mod gates;
 mod marks;
@@ -92,6 +93,11 @@ impl World {
     fn status(&self, name: &str) -> &DrainPlanStatus {
         let plan = self.plans.readable.iter().find(|plan| plan.metadata.name.as_deref() == Some(name));
         plan.unwrap().status.as_ref().unwrap()
+    }
+
+    fn status_of(&self, name: &str) -> Option<DrainPlanStatus> {
+        let plan = self.plans.readable.iter().find(|plan| plan.metadata.name.as_deref() == Some(name));
+        plan.and_then(|plan| plan.status.clone())
     }
 
     fn phase(&self, plan: &str) -> PlanPhase {
@@ -331,6 +337,7 @@ fn pod(name: &str, of: &str, node: Option<&str>) -> Pod {
         ready: true,
         owner: Some(Arc::new(owner(of))),
         deletion: None,
+        placement: None,
         finalizers: Box::default(),
         mirror: false,
         empty_dirs: Box::default(),

@@ -288,3 +288,26 @@ fn a_new_pod_is_not_evicted_while_it_becomes_ready() {
     world.wait(29);
     assert_eq!(evictions(&world.step()), ["web-0", "free-0"], "it does not become Ready: it costs nothing");
 }
+
+#[test]
+fn a_node_whose_claim_is_still_under_way_is_not_overtaken_by_a_younger_one() {
+    let mut world = World::new()
+        .node("a")
+        .node("b")
+        .service("web", &["a", "b", "c"], Some(("maxUnavailable", 1)))
+        .plan("p", &over(&["a", "b"], &json!({"pace": {"maxConcurrentNodes": 2}})));
+    for _ in 0..3 {
+        world.step();
+    }
+    let mut claims = BTreeMap::new();
+    world.set_node("a", |node| {
+        node.unschedulable = false;
+        claims = std::mem::take(&mut node.annotations);
+    });
+    assert_eq!(evictions(&world.decide().plans[0].actions).len(), 0);
+    let mut later = World { now: START + SignedDuration::from_secs(2), ..world };
+    assert_eq!(evictions(&later.decide().plans[0].actions), ["web-1"], "but not for long");
+    later.now = START;
+    later.set_node("a", |node| (node.unschedulable, node.annotations) = (true, claims));
+    assert_eq!(evictions(&later.step()), ["web-0"]);
+}
