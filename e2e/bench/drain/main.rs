@@ -1,6 +1,7 @@
 //! The same drain by kubectl and by a plan, on a fresh control plane each time, next to what the budgets allow at best.
 //!
-//! `--controller FILE [--rounds N] [--workload A|B] [--only WORDS]`, the last for those whose name has these words. Prints a table and the bounds; exits 0 when all hold, 1 when one
+//! `--controller FILE [--rounds N] [--workload A|B] [--only WORDS] [--record FILE]`: `--only` those
+//! whose name has these words; the figures are written to the page FILE. Prints a table and the bounds; exits 0 when all hold, 1 when one
 //! does not, 2 when it could not be found out.
 
 #[allow(dead_code, unused_imports, reason = "the end-to-end cases use the rest of it")]
@@ -8,6 +9,7 @@
 mod harness;
 
 mod contender;
+mod journal;
 mod measure;
 mod probe;
 mod report;
@@ -23,6 +25,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use contender::{ALL, Contender};
 use harness::{Audit, Recorder, Testbed, interrupted};
+use journal::Journal;
 use measure::{Measured, measure};
 use report::Rounds;
 use workload::Workload;
@@ -33,6 +36,7 @@ struct Arguments {
     rounds: usize,
     workloads: Vec<Workload>,
     only: String,
+    record: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -56,8 +60,13 @@ fn main() -> ExitCode {
 }
 
 fn arguments() -> Result<Arguments> {
-    let mut parsed =
-        Arguments { controller: PathBuf::new(), rounds: 5, workloads: Vec::new(), only: String::new() };
+    let mut parsed = Arguments {
+        controller: PathBuf::new(),
+        rounds: 5,
+        workloads: Vec::new(),
+        only: String::new(),
+        record: None,
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} wants a value"));
@@ -70,6 +79,7 @@ fn arguments() -> Result<Arguments> {
                 other => bail!("there is no workload {other}, there are A and B"),
             },
             "--only" => parsed.only = value()?,
+            "--record" => parsed.record = Some(value()?.into()),
             // cargo bench says what it is.
             "--bench" => {}
             other => bail!("{other} is not known"),
@@ -89,28 +99,28 @@ const LOOK: Duration = Duration::from_secs(3);
 const BUSY: f64 = 0.1;
 
 /// Of what and under which conditions the figures are.
-fn say_conditions() -> Result<()> {
+fn say_conditions(journal: &mut Journal) -> Result<()> {
     let git = |arguments: &[&str]| -> Result<String> {
         let output = Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let changed = !git(&["status", "--porcelain"])?.is_empty();
     let cores = std::thread::available_parallelism()?;
-    println!(
+    journal.say(&format!(
         "commit {}{}, {}, {cores} cores",
         git(&["rev-parse", "--short", "HEAD"])?,
         if changed { " with changes" } else { "" },
         Timestamp::now().strftime("%Y-%m-%d %H:%M UTC"),
-    );
+    ));
     let before = cpu_time()?;
     std::thread::sleep(LOOK);
     let after = cpu_time()?;
     let busy = 1.0 - (after.idle - before.idle) / (after.all - before.all);
     if busy > BUSY {
-        println!(
+        journal.say(&format!(
             "PROVISIONAL: the machine has other things to do, {:.0} % of it before anything begins",
             busy * 100.0
-        );
+        ));
     }
     Ok(())
 }
@@ -133,14 +143,15 @@ fn cpu_time() -> Result<CpuTime> {
 }
 
 async fn run(arguments: &Arguments) -> Result<bool> {
-    say_conditions()?;
+    let mut journal = Journal::default();
+    say_conditions(&mut journal)?;
     let mut good = true;
     for workload in &arguments.workloads {
-        println!("{}", workload.told());
+        journal.say(&workload.told());
         let mut all: Vec<Rounds> = Vec::new();
         for contender in ALL.into_iter().filter(|it| it.name().contains(&arguments.only)) {
             match contender.missing() {
-                Some(why) => println!("{} does not take part: {why}", contender.name()),
+                Some(why) => journal.say(&format!("{} does not take part: {why}", contender.name())),
                 None => all.push(Rounds { contender, measured: Vec::new(), cycles: Vec::new() }),
             }
         }
@@ -150,20 +161,24 @@ async fn run(arguments: &Arguments) -> Result<bool> {
             for at in (0..len).map(|place| (place + round) % len) {
                 let Some(rounds) = all.get_mut(at) else { continue };
                 let (cycle, measured) = once(rounds.contender, workload, &arguments.controller).await?;
-                println!(
+                journal.say(&format!(
                     "round {}, {}: {:.1} s, {} accepted, {} refused, cycle {cycle:.2} s",
                     round + 1,
                     rounds.contender.name(),
                     measured.wall,
                     measured.accepted,
                     measured.refused
-                );
+                ));
                 rounds.cycles.push(cycle);
                 rounds.measured.push(measured);
             }
         }
         let turns = workload.slowest().map_or(0, workload::Service::turns);
-        good &= report::print(workload.name, turns, &all);
+        good &= report::print(&mut journal, workload.name, turns, &all);
+    }
+    if let Some(page) = &arguments.record {
+        let rounds = arguments.rounds;
+        journal.record(page, &format!("make bench-drain ROUNDS={rounds}"))?;
     }
     Ok(good)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::contender::Contender;
+use super::journal::Journal;
 use super::measure::{Measured, Reaction};
 
 /// The rounds of one contender.
@@ -21,20 +22,20 @@ struct Bound {
 }
 
 /// Prints the table and the bounds; whether all hold.
-pub fn print(workload: &str, turns: u32, all: &[Rounds]) -> bool {
+pub fn print(journal: &mut Journal, workload: &str, turns: u32, all: &[Rounds]) -> bool {
     let reference = all.iter().find(|rounds| rounds.contender == Contender::KubectlAll).map(Rounds::wall);
-    println!();
-    println!(
+    journal.say("");
+    journal.say(&format!(
         "{:<31} {:>7} {:>9} {:>8} {:>9} {:>8} {:>8} {:>17}  requests",
         "", "wall", "× kubectl", "× bound", "accepted", "refused", "per pod", "reaction p50/p95"
-    );
+    ));
     for rounds in all {
         let times = reference.map_or_else(|| "-".to_owned(), |wall| format!("{:.2}", rounds.wall() / wall));
         let reaction = match (rounds.reaction(50), rounds.reaction(95)) {
             (Some(half), Some(most)) => format!("{half:.1}/{most:.1} ms"),
             _ => "-".to_owned(),
         };
-        println!(
+        journal.say(&format!(
             "{:<31} {:>5.1} s {times:>9} {:>8.2} {:>9.0} {:>8.0} {:>8.2} {reaction:>17}  {}",
             rounds.contender.name(),
             rounds.wall(),
@@ -43,40 +44,47 @@ pub fn print(workload: &str, turns: u32, all: &[Rounds]) -> bool {
             rounds.median(|it| count(it.refused)),
             rounds.median(|it| it.per_pod),
             rounds.requests(),
-        );
+        ));
     }
-    println!();
+    journal.say("");
     let cycles: Vec<f64> = all.iter().flat_map(|rounds| rounds.cycles.iter().copied()).collect();
-    println!(
+    journal.say(&format!(
         "bound: {turns} turns of the slowest budget × a cycle of {:.2} s, the median on the idle cluster (from {:.2} to {:.2} s)",
         median(&cycles),
         cycles.iter().copied().fold(f64::INFINITY, f64::min),
         cycles.iter().copied().fold(0.0, f64::max),
-    );
+    ));
     for rounds in all {
         let all = rounds.measured.iter().flat_map(|it| &it.reactions);
         if let Some(slowest) = all.max_by(|one, other| one.took.total_cmp(&other.took)) {
             let (name, Reaction { took, budget, at }) = (rounds.contender.name(), slowest);
-            println!("slowest reaction of {name}: {took:.0} ms, budget {budget}, {at:.1} s after the start");
+            journal.say(&format!(
+                "slowest reaction of {name}: {took:.0} ms, budget {budget}, {at:.1} s after the start"
+            ));
         }
     }
-    println!("wall, of each round:");
+    journal.say("wall, of each round:");
     for rounds in all {
         let walls: Vec<String> = rounds.measured.iter().map(|it| format!("{:.1}", it.wall)).collect();
         let refused: Vec<String> = rounds.measured.iter().map(|it| it.refused.to_string()).collect();
-        println!("  {:<31} {} s; refused {}", rounds.contender.name(), walls.join(" "), refused.join(" "));
+        journal.say(&format!(
+            "  {:<31} {} s; refused {}",
+            rounds.contender.name(),
+            walls.join(" "),
+            refused.join(" ")
+        ));
     }
-    println!();
+    journal.say("");
     let mut good = true;
     for bound in bounds(workload, turns, all, reference) {
         let holds = bound.value <= bound.most;
-        println!(
+        journal.say(&format!(
             "{}: {:.3}, at most {}: {}",
             bound.what,
             bound.value,
             bound.most,
             if holds { "holds" } else { "DOES NOT HOLD" }
-        );
+        ));
         good &= holds;
     }
     good
