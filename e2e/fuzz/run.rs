@@ -140,6 +140,8 @@ fn at_rest(world: &World) -> bool {
             Some(PlanPhase::Suspended) => !progress && plan.spec.suspend,
             // It can do nothing at all, and says what only a person can change.
             Some(PlanPhase::Pending) => !progress && is_stalled(status),
+            // It waits for a window.
+            Some(PlanPhase::Scheduled) => !progress,
             Some(PlanPhase::Running) | None => false,
         }
     })

@@ -124,6 +124,7 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"pace": {"maxConcurrentNodes": "0%"}}), "pace.maxConcurrentNodes: write at least 1"),
         wrong(json!({"suspend": "yes"}), "must be of type boolean"),
     ]);
+    table.extend(wrong_windows());
     for number in [json!(-1), json!(3_000_000_000_i64), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
         table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
         table.push(wrong(json!({"pace": {"maxConcurrentNodes": number}}), NUMBER));
@@ -183,6 +184,51 @@ fn odd_names() -> Vec<Value> {
             "matchExpressions": [{"key": "node.kubernetes.io/X", "operator": "In", "values": ["", "1", part]}],
         }}})),
     ]
+}
+
+fn wrong_windows() -> Vec<Wrong> {
+    const FIELDS: &str =
+        "write five cron fields, minute hour day-of-month month day-of-week, such as 0 22 * * SAT";
+    const ZONE: &str = "write an IANA time zone, such as Europe/Berlin or UTC";
+    const SHORT: &str = "a window is shorter than timeouts.node, so no node would ever be started: write a longer window, a shorter timeouts.node, or onWindowEnd: Finish";
+    const ENDS: &str = "an exclusion ends after its start: write a later end";
+    let window = |changes: Value| {
+        let mut window = json!({"schedule": "0 22 * * SAT", "duration": "6h"});
+        merge(&mut window, changes);
+        json!({"windows": [window]})
+    };
+    let exclusion = |start: &str, end: &str| json!({"exclusions": [{"start": start, "end": end}]});
+    let mut table = vec![
+        wrong(window(json!({"schedule": null})), "Required value"),
+        wrong(window(json!({"duration": null})), "Required value"),
+        wrong(window(json!({"schedule": "0 ".repeat(60)})), "may not be more than 100"),
+        wrong(window(json!({"duration": "0s"})), "write a duration above zero, such as 15m"),
+        wrong(window(json!({"duration": "10m"})), SHORT),
+        wrong(
+            json!({"timeouts": {"node": "2h"}, "windows": [{"schedule": "0 22 * * *", "duration": "1h"}]}),
+            SHORT,
+        ),
+        wrong(json!({"onWindowEnd": "Stop"}), r#"supported values: "Return", "Finish""#),
+        wrong(exclusion("2027-01-01T00:00:00Z", "2027-01-01T00:00:00Z"), ENDS),
+        wrong(exclusion("2027-01-01T00:00:00Z", "2026-12-31T00:00:00Z"), ENDS),
+        wrong(exclusion("2027-01-01T00:00:00Z", "9999-12-31T23:59:59Z"), "between the years 1000 and 9999"),
+        wrong(exclusion("tomorrow", "2026-12-31T00:00:00Z"), "date-time"),
+        wrong(
+            json!({"windows": vec![json!({"schedule": "0 22 * * *", "duration": "1h"}); 21]}),
+            "must have at most 20 items",
+        ),
+        wrong(
+            json!({"exclusions": vec![json!({"start": "2027-01-01T00:00:00Z", "end": "2027-01-02T00:00:00Z"}); 101]}),
+            "must have at most 100 items",
+        ),
+    ];
+    for schedule in ["", "@daily", "0 22 * *", "0 22 * * SAT *", "0 22 * * 5#2", "TZ=UTC 22 * * *"] {
+        table.push(wrong(window(json!({"schedule": schedule})), FIELDS));
+    }
+    for zone in ["", "Europe Berlin", "../etc", "+01:00", "Europe/"] {
+        table.push(wrong(window(json!({"timeZone": zone})), ZONE));
+    }
+    table
 }
 
 /// The plan as the API server is asked for it, whatever is in it.

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_report_of_another_version_is_left_out_and_what_is_remembered_is_not_guessed_at() {
         let status: DrainPlanStatus = serde_json::from_value(json!({
-            "phase": "Scheduled", "progress": 5, "nodeCounts": {"total": 1}, "budgets": ["shop/web"],
+            "phase": "Resting", "progress": 5, "nodeCounts": {"total": 1}, "budgets": ["shop/web"],
             "nextWindow": "2026-12-31T00:00:00Z", "moreDone": ["b"],
         }))
         .unwrap();

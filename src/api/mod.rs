@@ -8,6 +8,7 @@ mod reasons;
 mod spec;
 mod status;
 pub mod syntax;
+mod window;
 
 pub use duration::PlanDuration;
 pub use pace::Pace;
@@ -20,6 +21,7 @@ pub use status::{
     BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeStatus, PlanPhase, PodCounts,
     WaitingPod, YieldedNode, condition,
 };
+pub use window::{Exclusion, OnWindowEnd, Window};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,

@@ -131,6 +131,10 @@ impl Reason {
 reasons! {
     /// Why a node is in its phase.
     NodeReason {
+        /// No window is open.
+        AwaitingWindow,
+        /// What is left of the window is shorter than timeouts.node.
+        WindowTooShort,
         /// A pod on it can never be evicted as things are.
         Blocked,
         /// Another plan, or another tool, holds it.

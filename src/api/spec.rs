@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{DrainPlanStatus, Pace, PlanDuration, names_rules};
+use super::{DrainPlanStatus, Exclusion, OnWindowEnd, Pace, PlanDuration, Window, names_rules};
 
 /// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,11 +27,18 @@ use super::{DrainPlanStatus, Pace, PlanDuration, names_rules};
     printcolumn(name = "Waiting", type_ = "integer", json_path = ".status.podCounts.waiting", description = "pods that cannot be evicted now"),
     printcolumn(name = "Blocked On", type_ = "string", json_path = ".status.blockedOn", description = "the budgets they wait on"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Next Window", type_ = "string", json_path = ".status.nextWindow", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.handOff) && has(self.handOff.then)")
     .message("handOff.then says what happens to an empty node: write KeepCordoned or Uncordon"))]
+// A duration that cannot be read is refused by its own rule.
+#[x_kube(validation = Rule::new("!has(self.windows) || (has(self.onWindowEnd) && self.onWindowEnd == 'Finish') || \
+        self.windows.all(w, !w.duration.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(w.duration) >= \
+        (has(self.timeouts) && has(self.timeouts.node) && self.timeouts.node.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') \
+        ? duration(self.timeouts.node) : duration('15m')))")
+    .message("a window is shorter than timeouts.node, so no node would ever be started: write a longer window, a shorter timeouts.node, or onWindowEnd: Finish"))]
 pub struct DrainPlanSpec {
     /// Which nodes to drain.
     pub nodes: Nodes,
@@ -41,6 +48,17 @@ pub struct DrainPlanSpec {
     /// How fast, and in which steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// When nodes may be started and pods evicted; without any, at any time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    pub windows: Vec<Window>,
+    /// Times in which nothing is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub exclusions: Vec<Exclusion>,
+    /// What happens to nodes in progress when a window ends or an exclusion begins. Default: Return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_window_end: Option<OnWindowEnd>,
     /// How long things may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
@@ -272,6 +290,12 @@ impl DrainPlanSpec {
     pub fn node_timeout(&self) -> PlanDuration {
         let written = self.timeouts.as_ref().and_then(|timeouts| timeouts.node.clone());
         written.unwrap_or_else(|| PlanDuration::minutes(15))
+    }
+
+    /// Whether nodes in progress go on when a window ends.
+    #[must_use]
+    pub fn finishes_after_window(&self) -> bool {
+        self.on_window_end == Some(OnWindowEnd::Finish)
     }
 
     /// Whether pods are held back by the plan.

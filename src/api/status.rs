@@ -17,6 +17,8 @@ pub mod condition {
     pub const STALLED: &str = "Stalled";
     /// True while pods wait; names their budgets.
     pub const DRAIN_BLOCKED: &str = "DrainBlocked";
+    /// Whether a window is open; present when the plan has windows or exclusions.
+    pub const WINDOW_OPEN: &str = "WindowOpen";
 }
 
 /// What the controller has done and what it waits for.
@@ -38,6 +40,9 @@ pub struct DrainPlanStatus {
     /// Since when nothing is in progress and nothing can be started.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
+    /// When the plan's next window opens.
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
+    pub next_window: Option<Time>,
     /// Nodes done, of all, such as `5/12`.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
@@ -50,7 +55,7 @@ pub struct DrainPlanStatus {
     /// How many pods were moved and how many wait.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub pod_counts: Option<PodCounts>,
-    /// Ready, Reconciling, Stalled, DrainBlocked.
+    /// Ready, Reconciling, Stalled, DrainBlocked, WindowOpen.
     #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -79,6 +84,8 @@ pub struct DrainPlanStatus {
 pub enum PlanPhase {
     /// Not started, or nothing to do.
     Pending,
+    /// Waiting for a window; no node is in progress.
+    Scheduled,
     /// Nodes are being drained, or waited for.
     Running,
     /// Asked to pause.

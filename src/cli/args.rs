@@ -62,6 +62,22 @@ pub enum Command {
     Budgets,
     /// Says for each pod whether it could be evicted now, and if not, why, whether waiting helps, and what to change.
     Explain(Explain),
+    /// Says when a plan's windows open and close, from its file alone.
+    Windows(Windows),
+}
+
+/// Of which plan, and when.
+#[derive(Debug, Args)]
+pub struct Windows {
+    /// The plan's file; - is the standard input.
+    #[arg(short = 'f', long = "file", value_name = "PLAN")]
+    pub file: PathBuf,
+    /// The instant that is asked about, as 2026-12-05T22:00:00Z or with an offset; without it, now.
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<jiff::Timestamp>,
+    /// How many times to come are listed.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub next: usize,
 }
 
 /// Which pods.

@@ -11,6 +11,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -41,10 +42,13 @@ fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     if matches!(cli.command, Command::Crd) {
         return Ok(Outcome::fine(serde_saphyr::to_string(&crate::api::crd())?));
     }
+    if let Command::Windows(windows) = &cli.command {
+        return windows::run(&cli.global, windows);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match &cli.command {
-            Command::Crd => Ok(Outcome::fine(String::new())),
+            Command::Crd | Command::Windows(_) => Ok(Outcome::fine(String::new())),
             Command::Budgets => budgets::run(&cli.global).await,
             Command::Explain(what) => explain::run(&cli.global, what).await,
         }

@@ -115,7 +115,7 @@ pub struct Waiting {
 }
 
 /// The phases of plans, as in `status.phase`.
-const PLAN_PHASES: [&str; 5] = ["Pending", "Running", "Suspended", "Completed", "Failed"];
+const PLAN_PHASES: [&str; 6] = ["Pending", "Scheduled", "Running", "Suspended", "Completed", "Failed"];
 /// The phases of nodes, as in `status.nodes[].phase`.
 const NODE_PHASES: [&str; 6] = ["Pending", "Draining", "HandedOff", "Done", "Failed", "Skipped"];
 

@@ -102,6 +102,7 @@ pub fn publish(publisher: &Publisher, plan: &DrainPlan, notices: Vec<Notice>) {
 fn plan_phase(phase: PlanPhase) -> &'static str {
     match phase {
         PlanPhase::Pending => "Pending",
+        PlanPhase::Scheduled => "Scheduled",
         PlanPhase::Running => "Running",
         PlanPhase::Suspended => "Suspended",
         PlanPhase::Completed => "Completed",

@@ -21,8 +21,13 @@ struct Said {
 /// The conditions of a status, with the times of the old ones where nothing flipped.
 pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Timestamp) -> Vec<Condition> {
     let generation = run.plan.metadata.generation;
-    let said =
-        [Some(ready(run, status)), reconciling(status), stalled(run, status), Some(drain_blocked(status))];
+    let said = [
+        Some(ready(run, status)),
+        reconciling(status),
+        stalled(run, status),
+        Some(drain_blocked(status)),
+        window_open(run),
+    ];
     let said = said.into_iter().flatten().map(|said| {
         let truth = if said.status { "True" } else { "False" };
         let before = old.iter().find(|condition| condition.type_ == said.type_ && condition.status == truth);
@@ -44,6 +49,7 @@ fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
         (Some(PlanPhase::Failed), _) => (false, "Failed", failures(status)),
         (Some(PlanPhase::Suspended), _) => (false, "Suspended", format!("suspended; {}", summary(status))),
         (_, Some(stall)) => (false, stall.reason(), stall.message().to_owned()),
+        (Some(PlanPhase::Scheduled), None) => (false, "AwaitingWindow", progress(run, status)),
         _ => (false, "Draining", progress(run, status)),
     };
     Said { type_: condition::READY, status, reason, message }
@@ -65,6 +71,18 @@ fn stalled(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
         _ => return None,
     };
     Some(Said { type_: condition::STALLED, status: true, reason, message })
+}
+
+/// Only there when the plan has windows or exclusions and has not ended.
+fn window_open(run: &Run<'_>) -> Option<Said> {
+    if !run.hours.limited || run.memory.finished.is_some() {
+        return None;
+    }
+    let (status, reason, message) = match run.hours.open {
+        Some(open) => (true, "Open", words::window_open(open.closes)),
+        None => (false, "Shut", words::awaiting_window(run.hours.next_opens())),
+    };
+    Some(Said { type_: condition::WINDOW_OPEN, status, reason, message })
 }
 
 /// True when a pod waits for more than time, or did when its node ended.

@@ -8,11 +8,13 @@
 mod agenda;
 mod bounds;
 mod brief;
+mod calendar;
 mod conditions;
 mod counters;
 mod deadlock;
 mod drain;
 mod gates;
+mod hours;
 mod memory;
 mod ownership;
 mod report;
@@ -32,6 +34,7 @@ pub use agenda::{
     Agenda, Answer, Errand, Failure, Moment, Outcome, PlanChange, PlanStore, Random, Seen, StatusWrite,
     causes,
 };
+pub use calendar::{Calendar, Open};
 pub use memory::Memory;
 pub use ownership::{Claim, NodeChange};
 pub use report::{Change, change};

@@ -88,6 +88,7 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
         finished_at: run.memory.finished.map(|(at, _)| Time(at)),
         idle_since: run.memory.idle_since.map(Time),
         yielded: run.memory.yielded.iter().map(Yielded::status).collect(),
+        next_window: run.hours.next_opens().filter(|_| run.memory.finished.is_none()).map(Time),
         node_counts: Some(counters::nodes(run)),
         budgets: counters::budgets(run, round, &nodes),
         nodes,
@@ -250,6 +251,7 @@ fn phase(run: &Run<'_>) -> PlanPhase {
             PlanPhase::Pending
         }
         _ if run.plan.spec.suspend => PlanPhase::Suspended,
+        _ if run.is_scheduled() => PlanPhase::Scheduled,
         _ => PlanPhase::Running,
     }
 }

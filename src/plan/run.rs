@@ -6,6 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
+use super::calendar::Calendar;
+use super::hours::Hours;
 use super::memory::{Memory, Record, Yielded};
 use super::ownership::{self, Claim};
 use super::selection::{Selection, select};
@@ -38,6 +40,8 @@ pub struct Run<'a> {
     holds_nothing: bool,
     /// What only a person can change.
     pub stalled: Option<Stall>,
+    /// Whether time allows it to work.
+    pub hours: Hours,
 }
 
 /// A node that is to be emptied.
@@ -80,6 +84,7 @@ impl<'a> Run<'a> {
             actions: Vec::new(),
             holds_nothing: false,
             stalled: None,
+            hours: Hours::default(),
         };
         if !run.deleting() && run.memory.finished.is_none() {
             run.work(round);
@@ -105,6 +110,12 @@ impl<'a> Run<'a> {
             let message = "handOff.then is missing: write KeepCordoned or Uncordon".to_owned();
             self.stalled = Some(Stall::InvalidSpec(message));
         }
+        match Calendar::of(&self.plan.spec) {
+            Ok(calendar) => self.hours = Hours::of(&calendar, round),
+            Err(problem) => {
+                self.stalled.get_or_insert(Stall::InvalidSpec(problem));
+            }
+        }
         let selected = self.memory.nodes.len() + self.not_taken().len();
         if selected > MOST_NODES {
             self.stalled.get_or_insert(Stall::TooManyNodes(words::too_many_nodes(selected, MOST_NODES)));
@@ -112,10 +123,15 @@ impl<'a> Run<'a> {
         if self.selection.nodes.is_empty() && self.memory.nodes.is_empty() {
             self.stalled.get_or_insert(Stall::NoNodes(words::no_nodes(&self.plan.spec.nodes)));
         }
-        if self.stalled.is_none() && !self.plan.spec.suspend {
+        if self.stalled.is_none() && !self.plan.spec.suspend && self.hours.are_open() {
             self.memory.started_at.get_or_insert(round.now);
         }
-        let Some(started_at) = self.memory.started_at else { return };
+        let Some(started_at) = self.memory.started_at else {
+            if let Some(why) = self.hours.obstacle(self, round.now) {
+                self.start_none(&why);
+            }
+            return;
+        };
 
         self.miss(round);
         self.step_in_progress(round);
@@ -196,9 +212,11 @@ impl<'a> Run<'a> {
                         Some((NodeReason::TimedOut, words::timed_out(&survey))),
                         now,
                     );
+                } else if self.is_cut_off() {
+                    return false;
                 } else if survey.pods.is_empty() {
                     self.actions.push(Action::ConfirmEmpty { node: name.clone(), since });
-                } else if !self.plan.spec.suspend && self.stalled.is_none() {
+                } else if self.may_evict() {
                     self.evicting.push(Emptied { node: name.clone(), since, ready: true });
                 }
             }
@@ -207,6 +225,7 @@ impl<'a> Run<'a> {
             None if now >= deadline => {
                 record.end(NodePhase::Failed, Some((NodeReason::TimedOut, words::timed_out(&survey))), now);
             }
+            None if self.is_cut_off() => return false,
             None => {
                 self.evicting.push(Emptied { node: name.clone(), since, ready: false });
                 self.claim(&node, since);

@@ -43,6 +43,11 @@ impl Slots {
 impl Run<'_> {
     /// Starts as many nodes as may be, or lets the idle clock run.
     pub fn start(&mut self, round: &mut Round<'_>) {
+        let shut = self.hours.obstacle(self, round.now).filter(|_| !self.hours.are_open());
+        if let Some(why) = shut {
+            self.await_window(&why);
+            return;
+        }
         let slots = Slots::of(self);
         let startable = self.look_at_pending(round, &slots);
         if self.plan.spec.suspend {
@@ -139,7 +144,7 @@ impl Run<'_> {
         let survey = Survey::of(node, round.cluster, &round.explainer, &self.policy);
         let blocked = words::blocked(&survey);
         self.surveys.insert(node.name.clone(), survey);
-        blocked.map(|message| (NodeReason::Blocked, message))
+        blocked.map(|message| (NodeReason::Blocked, message)).or_else(|| self.hours.obstacle(self, round.now))
     }
 
     /// Nothing is in progress and nothing can be started.

@@ -83,6 +83,7 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
     };
     if old.phase != new.phase {
         match new.phase {
+            Some(PlanPhase::Scheduled) => say(Severity::Normal, "AwaitingWindow", "Wait", message),
             Some(PlanPhase::Running) => say(Severity::Normal, "Running", "Drain", message),
             Some(PlanPhase::Suspended) => say(Severity::Normal, "Suspended", "Suspend", message),
             Some(PlanPhase::Completed) => say(Severity::Normal, "Completed", "Drain", message),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::survey::{Survey, Surveyed};
-use crate::api::{Nodes, Outlook, Reason, WaitingPod};
+use crate::api::{Nodes, Outlook, PlanDuration, Reason, WaitingPod};
 use crate::explain::Wait;
 
 /// How many pods or nodes a sentence names.
@@ -40,6 +40,28 @@ pub fn no_nodes(nodes: &Nodes) -> String {
 /// Why a plan with too many nodes does nothing.
 pub fn too_many_nodes(selected: usize, most: usize) -> String {
     format!("the plan has {selected} nodes and can take {most}: write several plans, each for a part of them")
+}
+
+/// Why no node is started while no window is open.
+pub fn awaiting_window(opens: Option<Timestamp>) -> String {
+    match opens {
+        Some(opens) => format!("no window is open; the next one opens at {}", instant(opens)),
+        None => "no window is open, and by windows and exclusions none will ever be: correct them".to_owned(),
+    }
+}
+
+/// Why no node is started at the end of a window.
+pub fn window_too_short(closes: Timestamp, needed: &PlanDuration, opens: Option<Timestamp>) -> String {
+    let next = opens.map_or_else(String::new, |opens| format!("; the next one opens at {}", instant(opens)));
+    format!("the window closes at {} and a node may take {needed} (timeouts.node){next}", instant(closes))
+}
+
+/// When a plan may work.
+pub fn window_open(closes: Option<Timestamp>) -> String {
+    match closes {
+        Some(closes) => format!("open until {}", instant(closes)),
+        None => "open, and no end is in sight".to_owned(),
+    }
 }
 
 /// Why a node that could be started is not.

@@ -182,7 +182,7 @@ fn looks_like_json(file: &str, text: &str) -> bool {
 }
 
 /// The documents of a YAML text as JSON; empty ones are left out. The last may be an error.
-fn yaml_documents(text: &str) -> impl Iterator<Item = Result<String, String>> {
+pub fn yaml_documents(text: &str) -> impl Iterator<Item = Result<String, String>> {
     // A dump of a cluster is far larger than the limits that guard against hostile YAML allow, and it has no aliases.
     let mut budget = serde_saphyr::Budget::default();
     budget.max_reader_input_bytes = None;

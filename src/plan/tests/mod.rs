@@ -11,6 +11,7 @@ mod pace;
 mod rights;
 mod said;
 mod status;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,85 @@
+//! Whether a plan may work now, and what it does when it may not.
+
+use jiff::Timestamp;
+
+use super::calendar::{Calendar, Open};
+use super::memory::Record;
+use super::run::Run;
+use super::{Round, words};
+use crate::api::NodeReason;
+
+/// What a plan's windows say of the present.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hours {
+    /// The plan has windows or exclusions.
+    pub limited: bool,
+    /// The time that is open now.
+    pub open: Option<Open>,
+    /// The next one to come.
+    pub next: Option<Open>,
+}
+
+impl Hours {
+    /// Asks the calendar, and to be woken when its answer changes.
+    pub fn of(calendar: &Calendar, round: &mut Round<'_>) -> Self {
+        let (open, next) = (calendar.open_at(round.now), calendar.next_after(round.now));
+        let closes = open.and_then(|open| open.closes);
+        let opens = next.and_then(|next| next.opens);
+        closes.into_iter().chain(opens).for_each(|change| round.wake(change));
+        Self { limited: !calendar.is_always_open(), open, next }
+    }
+
+    /// Whether nodes may be started.
+    pub fn are_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// When the next time opens.
+    pub fn next_opens(&self) -> Option<Timestamp> {
+        self.next.and_then(|next| next.opens)
+    }
+
+    /// What keeps nodes from being started, if time does: no window, or one that is too short for what is left of it.
+    pub fn obstacle(&self, run: &Run<'_>, now: Timestamp) -> Option<(NodeReason, String)> {
+        let Some(open) = self.open else {
+            return Some((NodeReason::AwaitingWindow, words::awaiting_window(self.next_opens())));
+        };
+        let closes = open.closes.filter(|_| !run.plan.spec.finishes_after_window())?;
+        let needed = run.node_timeout();
+        (closes.duration_since(now) < needed).then(|| {
+            let message = words::window_too_short(closes, &run.plan.spec.node_timeout(), self.next_opens());
+            (NodeReason::WindowTooShort, message)
+        })
+    }
+}
+
+impl Run<'_> {
+    /// Whether a node in progress may be worked on: it goes on outside a window when the plan says so.
+    pub fn may_evict(&self) -> bool {
+        !self.plan.spec.suspend && self.stalled.is_none() && !self.is_cut_off()
+    }
+
+    /// Whether nodes in progress have to be given back, because a window has ended.
+    pub fn is_cut_off(&self) -> bool {
+        !self.hours.are_open() && !self.plan.spec.finishes_after_window()
+    }
+
+    /// No node is started now, for that reason; those in progress may go on.
+    pub fn start_none(&mut self, why: &(NodeReason, String)) {
+        for node in self.not_taken() {
+            self.pending.insert(node.name.clone(), why.clone());
+        }
+        self.upcoming.clear();
+    }
+
+    /// Waiting for a window is not idling: the idle clock stands still.
+    pub fn await_window(&mut self, why: &(NodeReason, String)) {
+        self.memory.idle_since = None;
+        self.start_none(why);
+    }
+
+    /// Whether the plan waits for a window and holds no node.
+    pub fn is_scheduled(&self) -> bool {
+        !self.hours.are_open() && !self.memory.nodes.values().any(Record::in_progress)
+    }
+}
