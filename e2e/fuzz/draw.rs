@@ -95,7 +95,7 @@ fn workloads(chance: &mut Chance) -> Vec<WorkloadSetup> {
             };
             let namespace = if chance.percent(80) { "shop" } else { "back" }.to_owned();
             let template = template(chance, &name, kind);
-            WorkloadSetup { namespace, name, kind, replicas: chance.int(1, 9), template }
+            WorkloadSetup { namespace, name, kind, replicas: chance.int(1, 9), template, placed: Vec::new() }
         })
         .collect()
 }

@@ -119,6 +119,8 @@ pub struct WorkloadSetup {
     pub kind: OwnerKind,
     pub replicas: i32,
     pub template: Template,
+    /// Nodes that its first pods are on, in this order, past the scheduler; all later pods are scheduled.
+    pub placed: Vec<String>,
 }
 
 impl WorkloadSetup {
@@ -131,6 +133,7 @@ impl WorkloadSetup {
             kind: OwnerKind::Deployment,
             replicas,
             template: Template::new(name),
+            placed: Vec::new(),
         }
     }
 

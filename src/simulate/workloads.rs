@@ -282,6 +282,8 @@ impl World {
     fn create_pod(&mut self, key: &str, name: Option<&str>, node: Option<Text>) {
         let now = self.now;
         let Some(owner) = self.owners.get_mut(key) else { return };
+        let placed = usize::try_from(owner.created).ok().and_then(|number| owner.setup.placed.get(number));
+        let node = node.or_else(|| placed.map(|node| Text::from(node.as_str())));
         owner.created += 1;
         let template = Arc::clone(&owner.template);
         let of = owner.reference.as_ref().map_or(owner.setup.name.as_str(), |reference| &reference.name);
