@@ -23,7 +23,7 @@ pub use dump::dump;
 pub use installation::Installation;
 pub use nodes::{cordoned, marks};
 pub use objects::{Template, allowed, is_ready, node_of, owned_by, pods_told, ready_pods, terminating, uid};
-pub use plan::PlanRun;
+pub use plan::{PlanRun, told};
 pub use record::{Record, Recorder, Sight};
 pub use signals::interrupted;
 pub use space::Space;

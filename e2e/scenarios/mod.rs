@@ -10,6 +10,7 @@ mod refusals;
 mod restart;
 mod rights;
 mod versions;
+mod windows;
 
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Case> {
         rights::cases(),
         pace::cases(),
         versions::cases(),
+        windows::cases(),
     ];
     let mut all: Vec<Case> = themes.into_iter().flatten().collect();
     all.sort_by_key(|case| case.number);
