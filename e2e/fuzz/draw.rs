@@ -8,9 +8,11 @@ use drainplan::simulate::{
     Act, After, BudgetSetup, CallFault, CallKind, NodeSetup, OwnerKind, PlanEdit, Span, Stream, Template,
     Timing, WorkloadSetup,
 };
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::chance::Chance;
+use super::run::START;
 use super::scenario::{Scenario, plan};
 
 /// A scenario with faults.
@@ -205,7 +207,32 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
         pods["gracePeriodSeconds"] = json!(chance.number(1, 20));
     }
     spec["pods"] = pods;
+    if chance.percent(20) {
+        hours(chance, &mut spec);
+    }
     spec
+}
+
+/// The longest that a node may take where there are windows: the schema refuses windows that are shorter.
+const IN_WINDOW: u64 = 25;
+
+/// Windows that open with every minute, and a time in which nothing is open.
+fn hours(chance: &mut Chance, spec: &mut Value) {
+    if chance.percent(75) {
+        let window =
+            json!({"schedule": "* * * * *", "duration": format!("{}s", chance.number(IN_WINDOW, 55))});
+        spec["windows"] = json!([window]);
+        spec["timeouts"]["node"] = json!(format!("{}s", chance.number(5, IN_WINDOW)));
+    }
+    if chance.percent(50) {
+        let after = |seconds| START + SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(0));
+        let begins = chance.number(20, 60);
+        let ends = begins + chance.number(1, 40);
+        spec["exclusions"] = json!([{"start": after(begins).to_string(), "end": after(ends).to_string()}]);
+    }
+    if chance.percent(40) {
+        spec["onWindowEnd"] = json!("Finish");
+    }
 }
 
 /// One thing that goes wrong, with what undoes it.
@@ -323,7 +350,8 @@ fn by_people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -
 fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> Option<Vec<(Duration, Act)>> {
     let node = chance.pick(&of.nodes)?.name.clone();
     let workload = chance.pick(&of.workloads)?.clone();
-    let name = chance.pick(&of.plans)?.1.metadata.name.clone()?;
+    let plan = &chance.pick(&of.plans)?.1;
+    let (name, has_windows) = (plan.metadata.name.clone()?, !plan.spec.windows.is_empty());
     Some(match chance.number(0, 13) {
         13 if chance.percent(30) => vec![(at, Act::StripAnnotations(node))],
         0 => vec![(at, Act::Cordon(node))],
@@ -345,7 +373,12 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
             Act::EditPlan(name.clone(), PlanEdit::Suspend(true)),
             Act::EditPlan(name, PlanEdit::Suspend(false)),
         ),
-        _ => vec![(at, Act::EditPlan(name, edit(chance, of)))],
+        _ => match edit(chance, of) {
+            PlanEdit::NodeTimeout(seconds) if has_windows => {
+                vec![(at, Act::EditPlan(name, PlanEdit::NodeTimeout(seconds.min(IN_WINDOW))))]
+            }
+            edit => vec![(at, Act::EditPlan(name, edit))],
+        },
     })
 }
 

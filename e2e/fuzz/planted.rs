@@ -8,12 +8,13 @@ use super::fuzz::Fuzz;
 const STEPS: u64 = 100_000;
 
 /// The errors, as one says them. A new one takes a variant of [`Planted`], the place where it takes effect, and a line.
-const ERRORS: [(Planted, &str); 9] = [
+const ERRORS: [(Planted, &str); 10] = [
     (Planted::InFlightForgotten, "evictions in flight are not counted"),
     (Planted::ClaimAfterCordon, "a node is cordoned before it is claimed"),
     (Planted::DeadlineFromStart, "deadlines count from the start of a process"),
     (Planted::ClaimLeft, "a claim is left behind"),
     (Planted::TaintLeft, "a taint is left behind"),
+    (Planted::WindowIgnored, "windows are ignored"),
     (Planted::ForeignCordonLifted, "a foreign cordon is lifted"),
     (Planted::EvictedAgain, "pods are evicted again after a restart"),
     (Planted::StaleAllowance, "a stale allowance is believed"),

@@ -123,7 +123,9 @@ fn play(world: &mut World, checker: &mut Checker, calm: Timestamp) -> Result<(),
 fn longest(world: &World) -> Duration {
     let nodes = u32::try_from(world.store().cluster().nodes().count() + 2).unwrap_or(u32::MAX);
     let timeout = |plan: &DrainPlan| Duration::try_from(plan.spec.node_timeout().value()).unwrap_or_default();
-    world.store().plans().map(|plan| timeout(plan) * nodes).sum()
+    // Between two windows of a minute's schedule lies less than a minute.
+    let waits = |plan: &DrainPlan| Duration::from_mins(u64::from(!plan.spec.windows.is_empty()));
+    world.store().plans().map(|plan| (timeout(plan) + waits(plan)) * nodes).sum()
 }
 
 /// Nothing happens any more that a plan is responsible for.
@@ -140,9 +142,8 @@ fn at_rest(world: &World) -> bool {
             Some(PlanPhase::Suspended) => !progress && plan.spec.suspend,
             // It can do nothing at all, and says what only a person can change.
             Some(PlanPhase::Pending) => !progress && is_stalled(status),
-            // It waits for a window.
-            Some(PlanPhase::Scheduled) => !progress,
-            Some(PlanPhase::Running) | None => false,
+            // A window comes within a minute.
+            Some(PlanPhase::Running | PlanPhase::Scheduled) | None => false,
         }
     })
 }

@@ -40,6 +40,8 @@ pub enum Planted {
     ClaimLeft,
     /// The taint of a node whose turn comes soon is left on it.
     TaintLeft,
+    /// Plans work whether a window is open or not.
+    WindowIgnored,
     /// A cordon that was there before ours is lifted.
     ForeignCordonLifted,
     /// Whoever starts anew evicts pods again that terminate already.

@@ -7,6 +7,7 @@ use super::memory::Record;
 use super::run::Run;
 use super::{Round, words};
 use crate::api::NodeReason;
+use crate::cluster::planted::{Planted, planted};
 
 /// What a plan's windows say of the present.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +23,9 @@ pub struct Hours {
 impl Hours {
     /// Asks the calendar, and to be woken when its answer changes.
     pub fn of(calendar: &Calendar, round: &mut Round<'_>) -> Self {
+        if planted(Planted::WindowIgnored) {
+            return Self { open: Some(Open { opens: None, closes: None }), ..Self::default() };
+        }
         let (open, next) = (calendar.open_at(round.now), calendar.next_after(round.now));
         let closes = open.and_then(|open| open.closes);
         let opens = next.and_then(|next| next.opens);

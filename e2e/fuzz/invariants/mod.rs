@@ -12,6 +12,7 @@ mod evictions;
 mod nodes;
 mod seen;
 mod statuses;
+mod windows;
 
 use std::fmt;
 
@@ -98,6 +99,7 @@ impl Checker {
             self.budgets.judge(world, fact)?;
             self.nodes.judge(world, fact)?;
             self.statuses.judge(world, fact)?;
+            windows::judge(world, fact)?;
             self.deadlines.judge(world, fact)?;
         }
         if world.store().version() != self.version {
