@@ -28,6 +28,7 @@ pub enum Expectation {
     Blocked,
     Untouched,
     Explained,
+    Shown,
     OnlySlow,
     Refused,
     Moved,
@@ -39,7 +40,7 @@ pub enum Expectation {
 use Expectation as E;
 
 /// All of it, in the order in which it is told; whether it is otherwise when the cluster is loaded lax.
-pub const EXPECTATIONS: [(Expectation, &str, bool); 11] = [
+pub const EXPECTATIONS: [(Expectation, &str, bool); 12] = [
     (E::Ended, "the plan ended Failed, 4 of 9 nodes drained", true),
     (E::Drained, "worker-1, -4, -8 and -9, and no other, were drained of two pods each", true),
     (E::Blocked, "worker-2, -3, -5, -6 and -7 failed as Blocked", true),
@@ -49,6 +50,7 @@ pub const EXPECTATIONS: [(Expectation, &str, bool); 11] = [
         true,
     ),
     (E::Explained, "each of their pods has its reason, NeverClears, its budgets and what to change", true),
+    (E::Shown, "README.md shows just that of each of these services", true),
     (E::Refused, "asked itself, the server refuses each of these pods, two budgets with 500 (dry run)", true),
     (E::OnlySlow, "shop/web waited for time alone: BudgetExhausted, always WillClear", false),
     (E::Moved, "eight evictions accepted, one for each pod of the shop, none refused (audit log)", true),
@@ -79,6 +81,7 @@ pub async fn print(installation: &Installation, story: &Story, status: &DrainPla
             E::Blocked => blocked(status),
             E::Untouched => untouched(story, &written),
             E::Explained => explained(story, status),
+            E::Shown => shown(story, status),
             E::OnlySlow => only_slow(story),
             E::Refused => nothing_of(&refused),
             E::Moved => moved(story, &evictions),
@@ -159,6 +162,30 @@ fn says(held: &Held, said: &WaitingPod) -> bool {
         && said.outlook == Outlook::NeverClears
         && said.budgets.iter().eq(held.budgets.iter().map(|(name, ..)| name))
         && held.parts.iter().all(|part| said.message.contains(part))
+}
+
+/// The page that everybody reads first must not tell of another program.
+fn shown(story: &Story, status: &DrainPlanStatus) -> Finding {
+    let readme = comparable(include_str!("../../README.md"));
+    let mut otherwise = Vec::new();
+    for (held, _) in &story.held {
+        let of_node = status.nodes.iter().filter(|node| node.name == held.node);
+        match of_node.flat_map(|node| &node.waiting).next() {
+            Some(said) if readme.contains(&comparable(&said.message)) => {}
+            Some(said) => otherwise.push(format!("it lacks “{}”", said.message)),
+            None => otherwise.push(format!("nothing is said of {}", held.name())),
+        }
+    }
+    nothing_of(&otherwise)
+}
+
+/// In one line, and without the five characters at the end of a pod's name, which nobody knows before.
+fn comparable(text: &str) -> String {
+    let word = |word: &str| match word.rsplit_once('-') {
+        Some((name, end)) if end.len() == 5 => format!("{name}-…"),
+        _ => word.to_owned(),
+    };
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn only_slow(story: &Story) -> Finding {
