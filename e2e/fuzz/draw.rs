@@ -204,6 +204,21 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
         }
     }
     if chance.percent(15) {
+        pods["unbudgeted"] = json!("OneAtATime");
+        pods["unbudgetedWait"] = json!(format!("{}s", chance.number(1, 20)));
+    }
+    if chance.percent(20) {
+        let actions = ["Evict", "Evict", "Skip", "AwaitCompletion"];
+        let rules: Vec<Value> = (0..chance.number(1, 3))
+            .map(|number| {
+                let action = chance.pick(&actions).copied().unwrap_or("Evict");
+                let app = json!({"matchLabels": {"app": format!("app-{number}")}});
+                json!({"podSelector": app, "action": action, "order": chance.int(0, 4) - 2})
+            })
+            .collect();
+        pods["rules"] = json!(rules);
+    }
+    if chance.percent(15) {
         pods["gracePeriodSeconds"] = json!(chance.number(1, 20));
     }
     spec["pods"] = pods;

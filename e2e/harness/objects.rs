@@ -35,6 +35,13 @@ impl Template {
         self
     }
 
+    /// Any other annotation.
+    #[must_use]
+    pub fn annotation(mut self, name: &str, value: &str) -> Self {
+        self.annotations.insert(name.to_owned(), json!(value));
+        self
+    }
+
     /// A finalizer that nobody removes.
     #[must_use]
     pub fn finalizer(mut self, finalizer: &str) -> Self {

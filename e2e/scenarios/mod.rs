@@ -9,6 +9,7 @@ mod pods;
 mod refusals;
 mod restart;
 mod rights;
+mod rules;
 mod versions;
 mod windows;
 
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Case> {
         refusals::cases(),
         rights::cases(),
         pace::cases(),
+        rules::cases(),
         versions::cases(),
         windows::cases(),
     ];

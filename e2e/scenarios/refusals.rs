@@ -89,6 +89,7 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"nodes": null}), "Required value"),
     ];
     table.extend(impossible_names());
+    table.extend(rules_of_pods());
     table.extend([
         // The rest of the selector.
         selector(&json!({}), EMPTY),
@@ -118,6 +119,13 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"pods": {"unmanaged": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
         wrong(json!({"pods": {"emptyDir": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
         wrong(json!({"pods": {"gracePeriodSeconds": 0}}), "should be greater than or equal to 1"),
+        wrong(json!({"pods": {"protected": "Maybe"}}), r#"supported values: "Honor", "Ignore""#),
+        wrong(json!({"pods": {"unbudgeted": "Two"}}), r#"supported values: "AllAtOnce", "OneAtATime""#),
+        wrong(json!({"pods": {"unbudgetedWait": "0s"}}), ZERO),
+        wrong(json!({"pods": {"unbudgetedWait": "soon"}}), DURATION),
+        wrong(json!({"pods": {"rules": [{"action": "Delete"}]}}), r#""Evict", "Skip", "AwaitCompletion""#),
+        wrong(json!({"pods": {"rules": [{"action": "Evict", "order": 1001}]}}), "less than or equal to 1000"),
+        wrong(json!({"pods": {"rules": vec![json!({"action": "Evict"}); 51]}}), "must have at most 50 items"),
         wrong(json!({"maxFailedNodes": "1000%"}), "may not be more than 4"),
         wrong(json!({"pace": {"maxConcurrentNodes": 0}}), "pace.maxConcurrentNodes: write at least 1"),
         wrong(json!({"pace": {"topologyKey": "not a label"}}), "write the key of a node label"),
@@ -227,6 +235,32 @@ fn wrong_windows() -> Vec<Wrong> {
     }
     for zone in ["", "Europe Berlin", "../etc", "+01:00", "Europe/"] {
         table.push(wrong(window(json!({"timeZone": zone})), ZONE));
+    }
+    table
+}
+
+/// Selectors in pods.rules.
+fn rules_of_pods() -> Vec<Wrong> {
+    let mut table = Vec::new();
+    for of in ["namespaceSelector", "podSelector"] {
+        let mut rule = |selector: Value, says: &str| {
+            table.push(wrong(json!({"pods": {"rules": [{"action": "Skip", of: selector}]}}), says));
+        };
+        let nine = (0..9).map(|number| (format!("key-{number}"), json!("x")));
+        rule(json!({"matchLabels": nine.clone().collect::<Map<_, _>>()}), "must have at most 8 items");
+        rule(json!({"matchLabels": {"app": "-x"}}), "a label's value is up to 63 letters");
+        rule(json!({"matchLabels": {"-app": "x"}}), "a label's key is up to 63 letters");
+        let keys: Vec<Value> = nine.map(|(key, _)| json!({"key": key, "operator": "Exists"})).collect();
+        rule(json!({"matchExpressions": keys}), "must have at most 8 items");
+        let mut expression = |key: &str, operator: &str, values: Value, says: &str| {
+            rule(json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}), says);
+        };
+        expression("-app", "Exists", json!([]), "a label's key is up to 63 letters");
+        expression("app", "Is", json!(["x"]), r#""In", "NotIn", "Exists", "DoesNotExist""#);
+        expression("app", "In", json!([]), "write the values for operator In or NotIn");
+        expression("app", "Exists", json!(["x"]), "write no values for operator Exists or DoesNotExist");
+        expression("app", "In", json!(vec!["x"; 17]), "must have at most 16 items");
+        expression("app", "In", json!(["-x"]), "a label's value is up to 63 letters");
     }
     table
 }

@@ -4,6 +4,7 @@ mod duration;
 mod lenient;
 mod names_rules;
 mod pace;
+mod pods;
 mod reasons;
 mod spec;
 mod status;
@@ -12,10 +13,11 @@ mod window;
 
 pub use duration::PlanDuration;
 pub use pace::Pace;
+pub use pods::{Eviction, PodAction, PodPolicy, PodRequirement, PodRule, PodSelector, Protected, Unbudgeted};
 pub use reasons::{Finding, NodeReason, Outlook, Reason};
 pub use spec::{
-    DrainPlan, DrainPlanSpec, Eviction, HandOff, IntOrPercent, NodeRequirement, NodeSelector, Nodes,
-    OnNodeTimeout, PodPolicy, RequirementOperator, Then, Timeouts, Until,
+    DrainPlan, DrainPlanSpec, HandOff, IntOrPercent, NodeRequirement, NodeSelector, Nodes, OnNodeTimeout,
+    RequirementOperator, Then, Timeouts, Until,
 };
 pub use status::{
     BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeStatus, PlanPhase, PodCounts,

@@ -50,10 +50,16 @@ macro_rules! reasons {
 reasons! {
     /// Why a pod waits; the first match in this order is said.
     Reason {
+        /// An annotation asks not to move it, and the plan heeds that.
+        Protected,
         /// It has no controller and the plan does not allow evicting it.
         Unmanaged,
         /// It has emptyDir data and the plan does not allow losing it.
         LocalData,
+        /// A rule waits for it to finish.
+        AwaitingCompletion,
+        /// Pods of a lower order leave the node first.
+        AwaitingOrder,
         /// Whoever evicts has no right to.
         Forbidden,
         /// Several budgets select it; the server answers 500.
@@ -78,6 +84,8 @@ reasons! {
         BudgetExhausted,
         /// 403 with the cause DisruptionBudget.
         BudgetRefused,
+        /// No budget selects it, and another pod of its owner is away.
+        AwaitingReplacement,
         /// Its object is only kept by finalizers.
         FinalizerHolds,
         /// It was deleted, and the kubelet of its node is silent.

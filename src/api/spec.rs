@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{DrainPlanStatus, Exclusion, OnWindowEnd, Pace, PlanDuration, Window, names_rules};
+use super::{DrainPlanStatus, Exclusion, OnWindowEnd, Pace, PlanDuration, PodPolicy, Window, names_rules};
 
 /// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -166,30 +166,6 @@ pub enum OnNodeTimeout {
     Return,
     /// Leave it cordoned.
     Keep,
-}
-
-/// Which pods may be evicted, and how.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PodPolicy {
-    /// Pods without a controller, which nobody will create again. Default: Refuse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unmanaged: Option<Eviction>,
-    /// Pods with emptyDir volumes, whose data is lost. Default: Refuse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub empty_dir: Option<Eviction>,
-    /// Overrides the pods' own grace period. No default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub grace_period_seconds: Option<i64>,
-}
-
-/// Whether a kind of pods may be evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub enum Eviction {
-    #[default]
-    Refuse,
-    Evict,
 }
 
 /// What happens on the empty node.

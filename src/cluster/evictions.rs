@@ -10,6 +10,9 @@ use super::{BudgetKey, Pdb, PodKey, Text};
 /// How long an accepted eviction counts as in flight when no budget ever shows it.
 const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_secs(2);
 
+/// How long it is remembered that a pod of an owner was evicted.
+const MOVED_LIMIT: SignedDuration = SignedDuration::from_hours(4);
+
 /// How long a refusal is believed that nobody has put to the test again when it was time to.
 const UNTRIED_LIMIT: SignedDuration = SignedDuration::from_secs(5);
 
@@ -65,6 +68,8 @@ pub struct Evictions {
     refusals: HashMap<Text, Refusal>,
     /// Pods whose eviction was accepted and that are not yet seen to go, with the time of the answer.
     going: HashMap<Text, Timestamp>,
+    /// When a pod of an owner was last evicted, by the owner's uid.
+    moved: HashMap<Text, Timestamp>,
     /// Accepted evictions that no written status counts yet: pod uid and node.
     uncounted: HashSet<(Text, Text)>,
     /// Nodes for which a consistent list was asked whether they are empty, while no pod has come to light on them since.
@@ -87,6 +92,15 @@ impl Evictions {
         } else {
             eviction.accepted = Some(now);
         }
+    }
+    /// A pod of that owner was evicted.
+    pub fn moved(&mut self, owner_uid: Text, now: Timestamp) {
+        self.moved.insert(owner_uid, now);
+    }
+    /// When a pod of the owner was last evicted, in the last hours and by this process.
+    #[must_use]
+    pub fn last_moved(&self, owner_uid: &str) -> Option<Timestamp> {
+        self.moved.get(owner_uid).copied()
     }
     /// The server refused it, or the call failed: it is in flight no longer.
     pub fn refused(&mut self, refusal: Refusal) {
@@ -112,6 +126,7 @@ impl Evictions {
     }
     /// Drops what has waited too long to be seen.
     pub fn expire(&mut self, now: Timestamp) {
+        self.moved.retain(|_, at| *at + MOVED_LIMIT > now);
         self.in_flight.retain(|_, eviction| eviction.accepted.is_none_or(|at| at + UNSEEN_LIMIT > now));
         let kept = planted(Planted::EvictedAgain);
         self.going.retain(|_, at| kept || *at + UNSEEN_LIMIT > now);

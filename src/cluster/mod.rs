@@ -29,7 +29,7 @@ pub use observe::{BadObject, Change, Effect, older};
 pub use oddities::{Oddities, Oddity};
 pub use pdb::{Amount, BudgetKey, Pdb, PdbStatus, UnhealthyPolicy};
 pub use placement::{NodeTerm, Placement, Toleration};
-pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, RestartPolicy};
+pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, Protection, RestartPolicy};
 pub use rights::{Right, Rights};
 pub use scaleless::{DaemonSet, Job};
 pub use wire::{Kind, Object, ObjectKind, Raw, Watched, kinds};

@@ -40,6 +40,7 @@ pub struct Taint {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Namespace {
     pub name: Text,
+    pub labels: Labels,
     /// Being deleted: evictions in it are refused (403, `NamespaceTerminating`).
     pub terminating: bool,
     /// The message of the condition that says content or finalizers remain, if any.

@@ -35,6 +35,8 @@ pub struct Pod {
     pub finalizers: Box<[Text]>,
     /// A static pod's mirror (annotation `kubernetes.io/config.mirror`).
     pub mirror: bool,
+    /// An annotation asks not to move it.
+    pub protection: Option<Box<Protection>>,
     /// The names of its emptyDir volumes.
     pub empty_dirs: Box<[Text]>,
     pub restart_policy: RestartPolicy,
@@ -42,6 +44,15 @@ pub struct Pod {
     pub trouble: Option<Box<ContainerTrouble>>,
     /// The scheduler's message when `PodScheduled` is False with reason Unschedulable.
     pub unschedulable: Option<Text>,
+}
+
+/// What an annotation asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protection {
+    pub annotation: Text,
+    pub value: Text,
+    /// For so long after the pod's creation; `None` for ever.
+    pub lasts: Option<SignedDuration>,
 }
 
 /// When a terminating pod must be gone.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use jiff::Timestamp;
 
 use super::view::View;
-use super::{Explainer, Patience, Treatment};
-use crate::api::PodPolicy;
+use super::{Explainer, Patience, Treatment, rules, unbudgeted};
+use crate::api::{PodAction, PodPolicy};
 use crate::budget::{Cause, Verdict};
 use crate::cluster::{Cluster, Oddity, Pdb, Pod, Refusal};
 
@@ -17,6 +17,8 @@ pub(super) struct Case<'p, 'a> {
     pub(super) patience: &'a Patience,
     pub(super) pod: &'p Pod,
     pub(super) policy: &'p PodPolicy,
+    /// What a rule of the plan, or a label, says is done to it.
+    pub(super) action: PodAction,
     pub(super) treatment: Treatment,
     pub(super) verdict: &'p Verdict,
     /// The server's last refusal.
@@ -29,7 +31,7 @@ impl<'p, 'a> Case<'p, 'a> {
     pub(super) fn new(
         explainer: &Explainer<'a>,
         pod: &'p Pod,
-        policy: &'p PodPolicy,
+        (policy, action): (&'p PodPolicy, PodAction),
         treatment: Treatment,
         verdict: &'p Verdict,
     ) -> Self {
@@ -40,6 +42,7 @@ impl<'p, 'a> Case<'p, 'a> {
             patience: explainer.patience,
             pod,
             policy,
+            action,
             treatment,
             verdict,
             refusal: cluster.evictions.refusal(&pod.uid),
@@ -66,6 +69,12 @@ impl<'p, 'a> Case<'p, 'a> {
         let after = |at: Timestamp, patience| at.checked_add(patience).ok().filter(|at| *at > self.now);
         if let Some(deletion) = self.pod.deletion {
             return after(deletion.at, self.patience.overdue);
+        }
+        if let Some(until) = unbudgeted::until(self) {
+            return Some(until);
+        }
+        if rules::protected(self.pod, self.policy, self.now) {
+            return rules::protected_until(self.pod);
         }
         let view = self.held()?;
         let starting = view.away.starting.iter().filter_map(|pod| pod.created);

@@ -1,15 +1,25 @@
 //! Which pods a drain leaves alone, and which it evicts only when told to (kubectl's `pkg/drain/filters.go`).
 
+use jiff::Timestamp;
+
 use super::case::Case;
-use super::{Said, Treatment, words};
-use crate::api::{Eviction, Outlook, PodPolicy};
+use super::{Said, Treatment, rules, words};
+use crate::api::{Eviction, Outlook, PodAction, PodPolicy};
 use crate::cluster::{Cluster, OwnerRef, Pod, RestartPolicy};
 
 /// What is done to the pod. One that is going already is not refused: nobody needs to evict it.
-pub(super) fn treatment(cluster: &Cluster, pod: &Pod, policy: &PodPolicy) -> Treatment {
-    let refused = (managed_by(cluster, pod).is_none() && refuses(policy.unmanaged))
+pub(super) fn treatment(
+    cluster: &Cluster,
+    pod: &Pod,
+    policy: &PodPolicy,
+    action: PodAction,
+    now: Timestamp,
+) -> Treatment {
+    let refused = action == PodAction::AwaitCompletion
+        || rules::protected(pod, policy, now)
+        || (managed_by(cluster, pod).is_none() && refuses(policy.unmanaged))
         || (!pod.empty_dirs.is_empty() && refuses(policy.empty_dir));
-    if pod.mirror || pod.finished() || belongs_to_node(cluster, pod) {
+    if pod.mirror || pod.finished() || belongs_to_node(cluster, pod) || action == PodAction::Skip {
         Treatment::Ignore
     } else if refused && !pod.terminating() {
         Treatment::Refuse
@@ -22,6 +32,7 @@ pub(super) fn treatment(cluster: &Cluster, pod: &Pod, policy: &PodPolicy) -> Tre
 pub(super) fn unmanaged(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let waits = case.treatment == Treatment::Refuse
+        && case.action == PodAction::Evict
         && refuses(case.policy.unmanaged)
         && managed_by(case.cluster, pod).is_none();
     waits.then(|| {
@@ -45,8 +56,10 @@ pub(super) fn unmanaged(case: &Case<'_, '_>) -> Option<Said> {
 /// An eviction would delete data of the pod.
 pub(super) fn local_data(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
-    let waits =
-        case.treatment == Treatment::Refuse && refuses(case.policy.empty_dir) && !pod.empty_dirs.is_empty();
+    let waits = case.treatment == Treatment::Refuse
+        && case.action == PodAction::Evict
+        && refuses(case.policy.empty_dir)
+        && !pod.empty_dirs.is_empty();
     waits.then(|| Said {
         outlook: outlook(pod),
         message: format!(
@@ -83,10 +96,10 @@ fn is_daemon_set(owner: &OwnerRef) -> bool {
 }
 
 /// A pod that is not restarted may finish, and finished pods are left alone.
-fn outlook(pod: &Pod) -> Outlook {
+pub(super) fn outlook(pod: &Pod) -> Outlook {
     if pod.restart_policy == RestartPolicy::Always { Outlook::NeverClears } else { Outlook::MayClear }
 }
 
-fn may_end(pod: &Pod) -> &'static str {
+pub(super) fn may_end(pod: &Pod) -> &'static str {
     if pod.restart_policy == RestartPolicy::Always { "" } else { " It may finish by itself." }
 }

@@ -10,10 +10,12 @@ mod refusals;
 mod remarks;
 mod replacements;
 mod rights;
+mod rules;
 mod sync_failed;
 mod terminating;
 #[cfg(test)]
 mod tests;
+mod unbudgeted;
 mod view;
 mod words;
 
@@ -85,6 +87,8 @@ pub struct Judgement {
     pub wait: Option<Wait>,
     /// The budgets of which an eviction would spend one disruption.
     pub spends: Vec<BudgetKey>,
+    /// Pods of a lower order leave a node first.
+    pub order: i32,
     /// When time alone may change what is said.
     pub changes_at: Option<Timestamp>,
 }
@@ -110,8 +114,11 @@ type Rule = fn(&Case<'_, '_>) -> Option<Said>;
 
 /// The reasons in their order; the first that matches is said.
 const RULES: &[(Reason, Rule)] = &[
+    (Reason::Protected, rules::is_protected),
     (Reason::Unmanaged, filters::unmanaged),
     (Reason::LocalData, filters::local_data),
+    (Reason::AwaitingCompletion, rules::awaiting_completion),
+    (Reason::AwaitingOrder, rules::awaiting_order),
     (Reason::Forbidden, rights::forbidden),
     (Reason::MultipleBudgets, misconfigured::multiple_budgets),
     (Reason::BudgetSyncFailed, sync_failed::sync_failed),
@@ -124,6 +131,7 @@ const RULES: &[(Reason, Rule)] = &[
     (Reason::BudgetUnhealthy, budget_waits::unhealthy),
     (Reason::BudgetExhausted, budget_waits::exhausted),
     (Reason::BudgetRefused, budget_waits::refused),
+    (Reason::AwaitingReplacement, unbudgeted::awaiting_replacement),
     (Reason::FinalizerHolds, terminating::finalizer_holds),
     (Reason::KubeletUnreachable, terminating::kubelet_unreachable),
     (Reason::Terminating, terminating::in_time),
@@ -164,15 +172,16 @@ impl<'a> Explainer<'a> {
     #[must_use]
     pub fn judge(&self, pod: &Pod, policy: &PodPolicy) -> Judgement {
         let verdict = budget::verdict(self.cluster, pod);
-        let treatment = filters::treatment(self.cluster, pod, policy);
+        let (action, order) = rules::action(self.cluster, pod, policy);
+        let treatment = filters::treatment(self.cluster, pod, policy, action, self.now);
         let spends = self.spends(pod, &verdict);
         if treatment == Treatment::Ignore {
-            return Judgement { treatment, verdict, wait: None, spends, changes_at: None };
+            return Judgement { treatment, verdict, wait: None, spends, order, changes_at: None };
         }
         if treatment == Treatment::Evict && !pod.terminating() {
             self.evicts_in.borrow_mut().insert(pod.namespace.clone());
         }
-        let case = Case::new(self, pod, policy, treatment, &verdict);
+        let case = Case::new(self, pod, (policy, action), treatment, &verdict);
         let matched = RULES.iter().find_map(|(reason, rule)| rule(&case).map(|said| (*reason, said)));
         let changes_at = case.changes_at();
         let wait = matched.map(|(reason, said)| Wait {
@@ -182,7 +191,13 @@ impl<'a> Explainer<'a> {
             message: words::bounded(said.message),
             remedy: said.remedy,
         });
-        Judgement { treatment, verdict, wait, spends, changes_at }
+        Judgement { treatment, verdict, wait, spends, order, changes_at }
+    }
+
+    /// Why a pod waits for those of a lower order that are left on its node: never better than they do.
+    #[must_use]
+    pub fn behind(&self, pod: &Pod, order: i32, earlier: &[(&Pod, i32, Option<Outlook>)]) -> Option<Wait> {
+        rules::behind(self.cluster, pod, order, earlier)
     }
 
     /// One sentence about a pod that waits for nothing.

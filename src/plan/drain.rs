@@ -1,15 +1,18 @@
 //! What to evict now, over the nodes in progress of all plans.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::run::{Emptied, Run};
 use super::survey::Surveyed;
 use super::{Action, Evict, Round};
+use crate::api::{PodPolicy, Reason};
+use crate::budget::Cause;
 use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{BudgetKey, OwnerRef, Pod, Text};
-use crate::explain::Treatment;
+use crate::explain::{Treatment, Wait};
 
 /// How long after its start a node that is not claimed yet keeps its place before younger ones.
 const PLACE_KEPT: SignedDuration = SignedDuration::from_secs(2);
@@ -24,6 +27,7 @@ pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
     }
     // Nodes that were started at the same time stay in their plan's order.
     nodes.sort_by_key(|(since, index, ..)| (*since, *index));
+    let mut moving = HashSet::new();
     for (since, index, node, ready) in nodes {
         if !ready {
             round.wake(since.saturating_add(PLACE_KEPT).unwrap_or(since));
@@ -37,7 +41,10 @@ pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
         let grace_period_seconds = run.policy.grace_period_seconds;
         let mut chosen = Vec::new();
         for surveyed in candidates {
-            if !may_go(round, surveyed) || !spend(round, &surveyed.judgement.spends) {
+            if !may_go(round, surveyed) || !alone(surveyed, &run.policy, &mut moving) {
+                continue;
+            }
+            if !spend(round, &surveyed.judgement.spends) {
                 continue;
             }
             if !ready {
@@ -60,6 +67,13 @@ fn keeps_its_place(round: &Round<'_>, emptied: &Emptied) -> bool {
     emptied.since.saturating_add(PLACE_KEPT).is_ok_and(|until| until > round.now)
 }
 
+/// Whether no other pod of its owner goes in this decision, where those without a budget go one by one.
+fn alone(surveyed: &Surveyed, policy: &PodPolicy, moving: &mut HashSet<Text>) -> bool {
+    let free = surveyed.judgement.verdict.cause == Cause::NoBudget && policy.one_at_a_time().is_some();
+    let owner = surveyed.pod.owner.as_ref().filter(|_| free);
+    owner.is_none_or(|owner| moving.insert(owner.uid.clone()))
+}
+
 fn order(surveyed: &Surveyed) -> (bool, Reverse<bool>) {
     let costs = !surveyed.judgement.spends.is_empty();
     (costs || surveyed.judgement.verdict.budgets.is_empty(), Reverse(costs))
@@ -68,7 +82,9 @@ fn order(surveyed: &Surveyed) -> (bool, Reverse<bool>) {
 /// Whether the server would take the pod now, as far as its own state goes.
 fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
     let (pod, judgement) = (&surveyed.pod, &surveyed.judgement);
+    let held_back = |wait: &Wait| matches!(wait.reason, Reason::AwaitingOrder | Reason::AwaitingReplacement);
     if judgement.treatment != Treatment::Evict
+        || judgement.wait.as_ref().is_some_and(held_back)
         || (pod.terminating() && !planted(Planted::EvictedAgain))
         || judgement.verdict.code != 201
         || round.cluster.evictions.is_in_flight(&pod.uid)

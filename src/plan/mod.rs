@@ -201,7 +201,9 @@ impl Round<'_> {
     /// How many nodes may be cordoned for plans.
     fn most_cordoned(&self) -> usize {
         let all = self.cluster.nodes().count();
-        self.settings.max_cordoned_nodes.of(all).unwrap_or(all).max(1)
+        // Names of nodes that are gone may be among those that are held.
+        let limit = self.settings.max_cordoned_nodes.of(all).filter(|limit| *limit < all);
+        limit.map_or(usize::MAX, |limit| limit.max(1))
     }
 
     /// A plan starts a node.

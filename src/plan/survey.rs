@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::api::{Outlook, PodPolicy};
+use crate::api::{Outlook, PodPolicy, Reason};
 use crate::cluster::{Cluster, Node, Pod};
-use crate::explain::{Explainer, Judgement, Treatment};
+use crate::explain::{Explainer, Judgement, Treatment, Wait};
 
 /// The pods that must leave a node before it is drained.
 #[derive(Debug, Default)]
@@ -26,7 +26,41 @@ impl Survey {
         let judged = cluster
             .pods_on(&node.name)
             .map(|pod| Surveyed { pod: Arc::clone(pod), judgement: explainer.judge(pod, policy) });
-        Self { pods: judged.filter(|surveyed| surveyed.judgement.treatment != Treatment::Ignore).collect() }
+        let pods = judged.filter(|surveyed| surveyed.judgement.treatment != Treatment::Ignore).collect();
+        let mut survey = Self { pods };
+        survey.line_up(explainer);
+        survey
+    }
+
+    /// Pods wait until those of a lower order are gone. What would hold them for ever is still said.
+    fn line_up(&mut self, explainer: &Explainer<'_>) {
+        let orders = || self.pods.iter().map(|surveyed| surveyed.judgement.order);
+        if orders().min() == orders().max() {
+            return;
+        }
+        let mut behind = Vec::new();
+        for (number, surveyed) in self.pods.iter().enumerate() {
+            let Surveyed { pod, judgement } = surveyed;
+            let own = judgement.wait.as_ref();
+            let stronger =
+                |wait: &Wait| wait.outlook == Outlook::NeverClears || wait.reason < Reason::AwaitingOrder;
+            if pod.terminating() || own.is_some_and(stronger) {
+                continue;
+            }
+            let earlier = self.pods.iter().filter(|other| other.judgement.order < judgement.order);
+            let told: Vec<_> = earlier
+                .map(|other| {
+                    let outlook = other.judgement.wait.as_ref().map(|wait| wait.outlook);
+                    (&*other.pod, other.judgement.order, outlook)
+                })
+                .collect();
+            behind.push((number, explainer.behind(pod, judgement.order, &told)));
+        }
+        for (number, wait) in behind {
+            if let (Some(surveyed), Some(wait)) = (self.pods.get_mut(number), wait) {
+                surveyed.judgement.wait = Some(wait);
+            }
+        }
     }
 
     /// Whether it is known of all pods that are to be evicted whether they may be.

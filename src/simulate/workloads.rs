@@ -301,6 +301,7 @@ impl World {
             owner: owner.reference.clone(),
             deletion: None,
             placement: placement(&template),
+            protection: None,
             finalizers: template.finalizer.iter().map(|_| Text::from("example.com/hold")).collect(),
             mirror: owner.setup.kind == OwnerKind::Kubelet,
             empty_dirs: if template.empty_dir { Box::new(["scratch".into()]) } else { Box::default() },

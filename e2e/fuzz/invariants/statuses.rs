@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, PlanPhase};
-use drainplan::cluster::Text;
+use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, PlanPhase, PodAction, PodRule};
+use drainplan::cluster::{Pod, Text};
 use drainplan::simulate::{Fact, World};
 use jiff::Timestamp;
 
@@ -142,8 +142,20 @@ fn must_leave(world: &World, node: &str) -> Vec<Text> {
     let stays = |owner: &str| cluster.daemon_set(owner).is_some();
     cluster
         .pods_on(node)
-        .filter(|pod| !pod.mirror && !pod.finished())
+        .filter(|pod| !pod.mirror && !pod.finished() && !is_skipped(world, pod))
         .filter(|pod| !pod.owner.as_ref().is_some_and(|owner| stays(&owner.uid)))
         .map(|pod| pod.uid.clone())
         .collect()
+}
+
+/// Whether a rule of some plan leaves the pod alone.
+fn is_skipped(world: &World, pod: &Pod) -> bool {
+    let app = pod.labels.get("app").map(AsRef::as_ref);
+    let of = |rule: &&PodRule| {
+        let selector = rule.pod_selector.as_ref();
+        selector.and_then(|selector| selector.match_labels.get("app")).map(String::as_str) == app
+    };
+    let skips = |rule: &PodRule| rule.action == PodAction::Skip;
+    let mut policies = world.store().plans().map(|plan| plan.spec.pod_policy());
+    policies.any(|policy| policy.rules.iter().find(of).is_some_and(skips))
 }

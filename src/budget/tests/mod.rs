@@ -40,6 +40,7 @@ pub(super) fn pod(name: &str, owner: Option<OwnerRef>) -> Pod {
         owner: owner.map(Arc::new),
         deletion: None,
         placement: None,
+        protection: None,
         finalizers: Box::default(),
         mirror: false,
         empty_dirs: Box::default(),
@@ -150,7 +151,7 @@ pub(super) fn answer(cluster: &Cluster, name: &str) -> Verdict {
 }
 
 pub(super) fn terminating_namespace() -> Namespace {
-    Namespace { name: "shop".into(), terminating: true, content_remaining: None }
+    Namespace { name: "shop".into(), terminating: true, ..Namespace::default() }
 }
 
 pub(super) fn scale(uid: &str, replicas: i32) -> Scale {

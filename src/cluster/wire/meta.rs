@@ -13,6 +13,10 @@ use crate::cluster::{Labels, OwnerRef, Text};
 
 /// Annotations that are read; the others are skipped without being copied.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+/// Karpenter: `true`, or for how long after the pod's creation.
+pub(super) const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+/// The cluster autoscaler: `false`.
+pub(super) const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 const OURS: &str = "drainplan.dev/";
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -72,7 +76,8 @@ impl<'de> Deserialize<'de> for Annotations {
                 let mut found = Annotations::default();
                 while let Some(key) = map.next_key::<String>()? {
                     found.any = true;
-                    if key == MIRROR || key.starts_with(OURS) {
+                    let read = [MIRROR, DO_NOT_DISRUPT, SAFE_TO_EVICT];
+                    if read.contains(&key.as_str()) || key.starts_with(OURS) {
                         found.kept.insert(key, map.next_value()?);
                     } else {
                         map.next_value::<IgnoredAny>()?;

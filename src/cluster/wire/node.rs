@@ -108,6 +108,7 @@ impl WireNamespace {
             .filter_map(|kind| condition(&status.conditions, kind))
             .find(|found| found.status == "True");
         Namespace {
+            labels: metadata.labels(interner),
             name: interner.text(&metadata.name),
             // What admission looks at (`admission/plugin/namespace/lifecycle: Admit`).
             terminating: status.phase == "Terminating",

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::api::PlanDuration;
 use crate::cluster::interner::Interner;
-use crate::cluster::{ContainerTrouble, Deletion, Pod, PodPhase, RestartPolicy, Text};
+use crate::cluster::{ContainerTrouble, Deletion, Pod, PodPhase, Protection, RestartPolicy, Text};
 
-use super::meta::{Condition, MIRROR, Meta, condition, or_default};
+use super::meta::{Condition, DO_NOT_DISRUPT, MIRROR, Meta, SAFE_TO_EVICT, condition, or_default};
 use super::placement;
 use super::placement::{Affinity, WireToleration};
 
@@ -113,6 +114,7 @@ impl WirePod {
                 None => (!spec.node_name.is_empty()).then(|| interner.text(&spec.node_name)),
             },
             placement,
+            protection: protection(&metadata, interner),
             phase: phase(&status.phase),
             ready,
             owner: metadata.controller(interner, known.and_then(|known| known.owner.as_ref())),
@@ -131,6 +133,20 @@ impl WirePod {
             unschedulable: unschedulable.map(|found| interner.text(&found.message)),
         }
     }
+}
+
+/// The first annotation that asks not to move the pod. Other values ask for nothing, as the tools read them.
+fn protection(metadata: &Meta, interner: &mut Interner) -> Option<Box<Protection>> {
+    let written = |key: &'static str| Some((key, metadata.annotations.kept.get(key)?.as_str()));
+    let (annotation, value, lasts) = match (written(DO_NOT_DISRUPT), written(SAFE_TO_EVICT)) {
+        (Some((key, "true")), _) | (_, Some((key, "false"))) => {
+            (key, if key == SAFE_TO_EVICT { "false" } else { "true" }, None)
+        }
+        (Some((key, value)), _) => (key, value, Some(value.parse::<PlanDuration>().ok()?.value())),
+        _ => return None,
+    };
+    let (annotation, value) = (interner.text(annotation), interner.text(value));
+    Some(Box::new(Protection { annotation, value, lasts }))
 }
 
 fn texts<'a>(texts: impl Iterator<Item = &'a String>, interner: &mut Interner) -> Box<[Text]> {

@@ -86,6 +86,7 @@ fn a_terminating_namespace_refuses_and_deletes() {
             name: "shop".into(),
             terminating: true,
             content_remaining: content_remaining.map(Text::from),
+            ..Namespace::default()
         });
         world
     };

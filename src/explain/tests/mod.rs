@@ -8,6 +8,7 @@ mod lasting;
 mod misconfigured;
 mod refused;
 mod replacements;
+mod rules;
 
 use std::sync::Arc;
 

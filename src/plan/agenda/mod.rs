@@ -531,7 +531,13 @@ impl Agenda {
 
     fn answered(&mut self, eviction: &Evict, answer: Answer, now: Timestamp) {
         match answer {
-            Answer::Accepted => self.cluster.evictions.accepted(&eviction.uid, now),
+            Answer::Accepted => {
+                self.cluster.evictions.accepted(&eviction.uid, now);
+                let owner = self.cluster.pod(&eviction.pod).and_then(|pod| pod.owner.clone());
+                if let Some(owner) = owner {
+                    self.cluster.evictions.moved(owner.uid.clone(), now);
+                }
+            }
             Answer::Withdrawn => self.cluster.evictions.withdrawn(&eviction.uid),
             Answer::Refused(status) => self.refused(eviction, &status, now),
             Answer::Unanswered(failure) => {

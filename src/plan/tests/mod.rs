@@ -9,6 +9,7 @@ mod marks;
 mod ownership;
 mod pace;
 mod rights;
+mod rules;
 mod said;
 mod status;
 mod windows;
@@ -189,6 +190,9 @@ impl World {
             accepted: None,
         });
         self.cluster.evictions.accepted(&evict.uid, self.now);
+        if let Some(owner) = &pod.owner {
+            self.cluster.evictions.moved(owner.uid.clone(), self.now);
+        }
         pod.deletion = Some(crate::cluster::Deletion {
             at: self.now + SignedDuration::from_secs(30),
             grace_seconds: 30,
@@ -339,6 +343,7 @@ fn pod(name: &str, of: &str, node: Option<&str>) -> Pod {
         owner: Some(Arc::new(owner(of))),
         deletion: None,
         placement: None,
+        protection: None,
         finalizers: Box::default(),
         mirror: false,
         empty_dirs: Box::default(),

@@ -1,0 +1,144 @@
+//! What the plan's rules, and labels and annotations of pods, ask for.
+
+use jiff::Timestamp;
+
+use super::case::Case;
+use super::filters::{may_end, outlook};
+use super::{Said, Wait, words};
+use crate::api::{
+    Outlook, PodAction, PodPolicy, PodRequirement, PodSelector, Protected, Reason, RequirementOperator,
+};
+use crate::cluster::{Cluster, Labels, Pod};
+
+/// The label by which a pod, or whoever runs it, says how a drain treats it (Cluster API).
+const LABEL: &str = "cluster.x-k8s.io/drain";
+
+/// What is done to a pod, and in which order.
+pub(super) fn action(cluster: &Cluster, pod: &Pod, policy: &PodPolicy) -> (PodAction, i32) {
+    let none = Labels::default();
+    let namespace = cluster.namespace(&pod.namespace).map_or(&none, |namespace| &namespace.labels);
+    let rule = policy.rules.iter().find(|rule| {
+        rule.namespace_selector.as_ref().is_none_or(|selector| matches(selector, namespace))
+            && rule.pod_selector.as_ref().is_none_or(|selector| matches(selector, &pod.labels))
+    });
+    if let Some(rule) = rule {
+        return (rule.action, rule.order.unwrap_or(0));
+    }
+    let action = match pod.labels.get(LABEL).map(AsRef::as_ref) {
+        Some("skip") => PodAction::Skip,
+        Some("wait-completed") => PodAction::AwaitCompletion,
+        _ => PodAction::Evict,
+    };
+    (action, 0)
+}
+
+fn matches(selector: &PodSelector, labels: &Labels) -> bool {
+    let equal = |(key, value): (&String, &String)| labels.get(key).is_some_and(|own| **own == **value);
+    selector.match_labels.iter().all(equal)
+        && selector.match_expressions.iter().all(|requirement| holds(requirement, labels))
+}
+
+fn holds(requirement: &PodRequirement, labels: &Labels) -> bool {
+    let value = labels.get(&requirement.key);
+    let listed = value.is_some_and(|value| requirement.values.iter().any(|wanted| **wanted == **value));
+    match requirement.operator {
+        RequirementOperator::In => listed,
+        RequirementOperator::NotIn => !listed,
+        RequirementOperator::Exists => value.is_some(),
+        RequirementOperator::DoesNotExist => value.is_none(),
+    }
+}
+
+/// Whether the pod asks not to be moved, the plan heeds it, and until when.
+pub(super) fn protected(pod: &Pod, policy: &PodPolicy, now: Timestamp) -> bool {
+    let until = protected_until(pod);
+    policy.protected != Some(Protected::Ignore)
+        && pod.protection.is_some()
+        && until.is_none_or(|until| until > now)
+}
+
+/// When a protection for a while ends.
+pub(super) fn protected_until(pod: &Pod) -> Option<Timestamp> {
+    let lasts = pod.protection.as_ref()?.lasts?;
+    Some(pod.created?.saturating_add(lasts).unwrap_or(Timestamp::MAX))
+}
+
+/// An annotation asks not to move the pod.
+pub(super) fn is_protected(case: &Case<'_, '_>) -> Option<Said> {
+    let pod = case.pod;
+    if case.action == PodAction::AwaitCompletion
+        || pod.terminating()
+        || !protected(pod, case.policy, case.now)
+    {
+        return None;
+    }
+    let protection = pod.protection.as_ref()?;
+    let asks = format!("Its annotation {}: {} asks", protection.annotation, words::quote(&protection.value));
+    let honoured = "and spec.pods.protected is Honor";
+    let (outlook, message) = match protected_until(pod) {
+        Some(until) => {
+            let until = words::at(until);
+            (Outlook::WillClear, format!("{asks} not to evict this pod before {until}, {honoured}."))
+        }
+        None => (outlook(pod), format!("{asks} not to evict this pod, {honoured}.{}", may_end(pod))),
+    };
+    Some(Said {
+        outlook,
+        message,
+        remedy: format!(
+            "remove the annotation {} from the pod template once its pods may be moved, or set spec.pods.protected: \
+             Ignore in the plan",
+            protection.annotation
+        ),
+    })
+}
+
+/// A rule waits for the pod to finish.
+pub(super) fn awaiting_completion(case: &Case<'_, '_>) -> Option<Said> {
+    let pod = case.pod;
+    (case.action == PodAction::AwaitCompletion && !pod.terminating()).then(|| {
+        let outlook = outlook(pod);
+        let never = "; but restartPolicy Always starts its containers again and again";
+        Said {
+            outlook,
+            message: format!(
+                "The plan waits for this pod to finish instead of evicting it (spec.pods.rules, or the label {LABEL}){}.",
+                if outlook == Outlook::NeverClears { never } else { "" }
+            ),
+            remedy: if outlook == Outlook::NeverClears {
+                format!("change the rule of spec.pods.rules or the label {LABEL} that matches it: it never finishes")
+            } else {
+                "nothing to change: wait until it has finished, or change the rule that matches it to Evict".to_owned()
+            },
+        }
+    })
+}
+
+/// Set by whoever looks at a whole node: no single pod tells.
+pub(super) fn awaiting_order(_: &Case<'_, '_>) -> Option<Said> {
+    None
+}
+
+/// A pod whose turn comes after those of a lower order.
+pub(super) fn behind(
+    cluster: &Cluster,
+    pod: &Pod,
+    order: i32,
+    earlier: &[(&Pod, i32, Option<Outlook>)],
+) -> Option<Wait> {
+    let first = earlier.iter().map(|(_, order, _)| *order).min()?;
+    let outlook = earlier.iter().filter_map(|(.., outlook)| *outlook).max().unwrap_or(Outlook::WillClear);
+    Some(Wait {
+        reason: Reason::AwaitingOrder,
+        outlook,
+        budgets: cluster.budgets_of(pod).map(|budget| budget.name.clone()).collect(),
+        message: format!(
+            "Its order is {order}, and {} of a lower order, from {first} on, {} still on the node: {}.",
+            words::count(earlier.len(), "pod"),
+            if earlier.len() == 1 { "is" } else { "are" },
+            words::list(earlier, |(pod, ..)| pod.name.to_string())
+        ),
+        remedy: "nothing to change: wait until those are gone, or change the orders in spec.pods.rules"
+            .to_owned(),
+    })
+}

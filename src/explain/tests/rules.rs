@@ -1,0 +1,115 @@
+//! What the plan's rules, and labels and annotations of pods, ask for.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cluster::{Protection, RestartPolicy};
+
+fn ruled(rules: &Value) -> World {
+    let mut world = World::new().stateful_set("web", 2);
+    world.policy = serde_json::from_value(json!({"rules": rules})).unwrap();
+    world
+}
+
+fn labelled(world: World, pod: &str, pairs: &[(&str, &str)]) -> World {
+    let labels = labels(pairs);
+    world.change(pod, |pod| pod.labels = labels)
+}
+
+#[test]
+fn the_first_rule_that_matches_counts() {
+    let rules = json!([
+        {"podSelector": {"matchLabels": {"tier": "cache"}}, "action": "Skip"},
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]},
+         "podSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "action": "Evict", "order": 7},
+        {"action": "AwaitCompletion"},
+    ]);
+    let mut world = labelled(ruled(&rules), "web-1", &[("tier", "cache"), ("app", "web")]);
+    assert_eq!(world.judge("web-1").treatment, Treatment::Ignore);
+    let wait = world.judge("web-0").wait.unwrap();
+    assert_eq!(wait.reason, Reason::AwaitingCompletion, "the namespace has no label");
+    let labels = labels(&[("team", "a")]);
+    world.cluster.apply_namespace(Namespace { name: "shop".into(), labels, ..Namespace::default() });
+    let judgement = world.judge("web-0");
+    assert_eq!((judgement.treatment, judgement.order, judgement.wait), (Treatment::Evict, 7, None));
+}
+
+#[test]
+fn the_label_of_cluster_api_counts_where_no_rule_matches() {
+    let label = "cluster.x-k8s.io/drain";
+    let world = labelled(World::new().stateful_set("web", 3), "web-0", &[(label, "skip")]);
+    let mut world = labelled(world, "web-1", &[(label, "wait-completed")]);
+    assert_eq!(world.judge("web-0").treatment, Treatment::Ignore);
+    let wait = world.judge("web-1").wait.unwrap();
+    assert_eq!((wait.reason, wait.outlook), (Reason::AwaitingCompletion, Outlook::NeverClears));
+    assert!(wait.message.contains("starts its containers again"), "{}", wait.message);
+    world = world.change("web-1", |pod| pod.restart_policy = RestartPolicy::OnFailure);
+    assert_eq!(world.judge("web-1").wait.unwrap().outlook, Outlook::MayClear);
+    world.policy = serde_json::from_value(json!({"rules": [{"action": "Evict"}]})).unwrap();
+    world.goes("web-0");
+    world.goes("web-1");
+}
+
+fn protected(value: &str, lasts: Option<SignedDuration>) -> Protection {
+    let annotation = "karpenter.sh/do-not-disrupt".into();
+    Protection { annotation, value: value.into(), lasts }
+}
+
+#[test]
+fn an_annotation_protects_a_pod_unless_the_plan_says_otherwise() {
+    let mut world = World::new()
+        .stateful_set("web", 2)
+        .change("web-0", |pod| pod.protection = Some(Box::new(protected("true", None))));
+    world.waits(
+        "web-0",
+        Reason::Protected,
+        Outlook::NeverClears,
+        "Its annotation karpenter.sh/do-not-disrupt: “true” asks not to evict this pod, and spec.pods.protected is \
+         Honor.",
+        "remove the annotation karpenter.sh/do-not-disrupt from the pod template once its pods may be moved, or set \
+         spec.pods.protected: Ignore in the plan",
+    );
+    world.policy.protected = Some(crate::api::Protected::Ignore);
+    world.goes("web-0");
+}
+
+#[test]
+fn a_protection_for_a_while_ends() {
+    let hour = |created: i64| {
+        World::new().stateful_set("web", 2).change("web-0", move |pod| {
+            pod.created = Some(ago(created));
+            pod.protection = Some(Box::new(protected("1h", Some(SignedDuration::from_hours(1)))));
+        })
+    };
+    let world = hour(600);
+    let judgement = world.judge("web-0");
+    let wait = judgement.wait.unwrap();
+    assert_eq!((wait.reason, wait.outlook), (Reason::Protected, Outlook::WillClear));
+    assert!(wait.message.contains("before 2026-12-01T10:50:00Z"), "{}", wait.message);
+    assert_eq!(judgement.changes_at, Some(NOW + SignedDuration::from_mins(50)));
+    hour(3600).goes("web-0");
+}
+
+#[test]
+fn pods_without_a_budget_go_one_by_one_where_asked() {
+    let mut world = World::new().stateful_set("web", 3);
+    world.policy =
+        serde_json::from_value(json!({"unbudgeted": "OneAtATime", "unbudgetedWait": "1m"})).unwrap();
+    world.goes("web-0");
+    let mut world = world.change("web-1", |pod| (pod.ready, pod.created) = (false, Some(ago(20))));
+    let judgement = world.judge("web-0");
+    let wait = judgement.wait.unwrap();
+    assert_eq!((wait.reason, wait.outlook), (Reason::AwaitingReplacement, Outlook::WillClear));
+    for part in ["StatefulSet web", "web-1 on node-a is away", "2026-12-01T10:00:40Z (1m)"] {
+        assert!(wait.message.contains(part), "{}", wait.message);
+    }
+    assert_eq!(judgement.changes_at, Some(NOW + SignedDuration::from_secs(40)));
+    world.goes("web-1");
+    world = world.change("web-1", |pod| pod.created = Some(ago(60)));
+    world.goes("web-0");
+    // The replacement is not created yet.
+    world = world.without("web-1");
+    world.goes("web-0");
+    world.cluster.evictions.moved("StatefulSet-web".into(), ago(1));
+    assert_eq!(world.judge("web-0").wait.unwrap().reason, Reason::AwaitingReplacement);
+}
