@@ -40,7 +40,9 @@ impl fmt::Display for PlanDuration {
 
 /// Why a text is no duration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is not a duration above zero: write numbers with h, m, s or ms, such as 15m or 1h30m")]
+#[error(
+    "{0:?} is not a duration above zero: write numbers of up to five digits with h, m, s or ms, such as 15m or 1h30m"
+)]
 pub struct NotADuration(String);
 
 impl FromStr for PlanDuration {

@@ -26,8 +26,8 @@ struct Arguments {
     /// The context of the kubeconfig.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Where /livez, /readyz and /metrics are served.
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    /// Where /livez, /readyz and /metrics are served; in a pod 0.0.0.0:8080, for the kubelet and for Prometheus.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// The namespace of the lease that decides which replica acts.
     #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", default_value = "drainplan-system", value_parser = namespace)]

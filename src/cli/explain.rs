@@ -109,7 +109,9 @@ impl Asked {
             Self::Node(name) => {
                 let pods: Vec<_> = cluster.pods_on(name).cloned().collect();
                 if pods.is_empty() && cluster.node(name).is_none() {
-                    anyhow::bail!("there is no node {name}; kubectl get nodes lists them");
+                    anyhow::bail!(
+                        "there is no node {name} and no pod on it; kubectl get nodes lists the nodes"
+                    );
                 }
                 Ok(pods)
             }

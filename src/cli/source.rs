@@ -1,5 +1,6 @@
 //! Where a cluster comes from: the API server, or files.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -8,6 +9,10 @@ use anyhow::Context as _;
 use super::args::Global;
 use super::live::Live;
 use crate::cluster::{Cluster, Files};
+
+/// What says everything that an answer needs.
+const DUMP: &str =
+    "dump all of it with kubectl get pods,pdb,deploy,rs,sts,rc,ds,jobs,nodes,namespaces -A -o json";
 
 /// Which namespaces are asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +28,31 @@ impl Scope {
             Self::One(name) => name == namespace,
         }
     }
+}
+
+/// What the objects of the files refer to and the files hold nothing of. It may be gone, or was not dumped: only whoever
+/// did that knows.
+pub(super) fn missing(cluster: &Cluster) -> Vec<String> {
+    let held: BTreeSet<&str> = cluster.workloads().map(|workload| workload.kind.name()).collect();
+    let owners = cluster.pods().filter_map(|pod| pod.owner.as_deref());
+    let owners = owners.chain(cluster.workloads().filter_map(|workload| workload.owner.as_deref()));
+    let watched = ["ReplicaSet", "Deployment", "StatefulSet", "ReplicationController"];
+    let absent: BTreeSet<&str> = owners
+        .map(|owner| &*owner.kind)
+        .filter(|kind| watched.contains(kind) && !held.contains(kind))
+        .collect();
+    let mut missing: Vec<String> = absent
+        .iter()
+        .map(|kind| {
+            format!(
+                "objects in the files belong to {kind}s, and no {kind} is there: they are taken to be gone"
+            )
+        })
+        .collect();
+    if cluster.pods().next().is_none() {
+        missing.push("the files hold budgets and no pods: there are taken to be none".to_owned());
+    }
+    missing
 }
 
 /// A source of objects.
@@ -50,11 +80,13 @@ impl Source {
         let (cluster, skipped) = files.finish();
         if !skipped.is_empty() && cluster.pods().next().is_none() && cluster.budgets().next().is_none() {
             let kinds: Vec<&str> = skipped.keys().map(String::as_str).collect();
-            anyhow::bail!(
-                "the files hold no pods and no budgets, only {}; dump them with kubectl get \
-                 pods,pdb,deploy,rs,sts,rc,ds,jobs,nodes,namespaces -A -o json",
-                kinds.join(", ")
-            );
+            anyhow::bail!("the files hold no pods and no budgets, only {}; {DUMP}", kinds.join(", "));
+        }
+        if cluster.pods().next().is_none() && cluster.budgets().next().is_none() {
+            anyhow::bail!("the files hold no pods and no budgets; {DUMP}");
+        }
+        for missing in missing(&cluster) {
+            eprintln!("warning: {missing}; {DUMP}");
         }
         Ok(Self::Files(Box::new(cluster)))
     }

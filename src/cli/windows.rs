@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::{Global, Windows};
 use super::output::Outcome;
 use super::table::{self, Table};
-use crate::api::DrainPlan;
+use crate::api::{DrainPlan, Window};
 use crate::cluster::yaml_documents;
 use crate::plan::{Calendar, Open};
 
@@ -23,6 +23,11 @@ pub(super) struct Answer {
     open: bool,
     closes_at: Option<Timestamp>,
     upcoming: Vec<Upcoming>,
+    /// What the server would refuse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+    #[serde(skip)]
+    never: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,7 +95,28 @@ pub(super) fn answer(plan: &DrainPlan, at: Timestamp, next: usize) -> anyhow::Re
         // Without an end in sight there is no next one.
         from = closes.map(|_| opens);
     }
-    Ok(Answer { open: open.is_some(), closes_at: open.and_then(|open| open.closes), upcoming })
+    Ok(Answer {
+        open: open.is_some(),
+        closes_at: open.and_then(|open| open.closes),
+        upcoming,
+        problems: problems(plan),
+        never: calendar.next_after(at).is_none(),
+    })
+}
+
+/// Windows in which no node would ever be started: the server refuses them.
+fn problems(plan: &DrainPlan) -> Vec<String> {
+    let needed = plan.spec.node_timeout();
+    let short =
+        |window: &&Window| window.duration.value() < needed.value() && !plan.spec.finishes_after_window();
+    let told = plan.spec.windows.iter().filter(short).map(|window| {
+        format!(
+            "The server refuses this plan: window {} is open for {}, and a node may take {needed} (timeouts.node); \
+             write a longer window, a shorter timeouts.node, or onWindowEnd: Finish.",
+            window.schedule, window.duration
+        )
+    });
+    told.collect()
 }
 
 pub(super) fn table(plan: &DrainPlan, answer: &Answer, at: Timestamp, width: usize) -> String {
@@ -98,7 +124,7 @@ pub(super) fn table(plan: &DrainPlan, answer: &Answer, at: Timestamp, width: usi
     let now = match (answer.open, answer.closes_at) {
         (true, Some(closes)) => format!("{name} is open at {}, until {}.", seconds(at), seconds(closes)),
         (true, None) => format!("{name} is open at {}, and no end is in sight.", seconds(at)),
-        (false, _) if answer.upcoming.is_empty() => {
+        (false, _) if answer.never => {
             format!("{name} is shut at {}, and it never opens.", seconds(at))
         }
         (false, _) => format!("{name} is shut at {}.", seconds(at)),
@@ -113,6 +139,9 @@ pub(super) fn table(plan: &DrainPlan, answer: &Answer, at: Timestamp, width: usi
             closes.map_or_else(|| "-".to_owned(), |closes| format!("{:#}", closes.duration_since(*opens))),
             there(*opens, *closes, &zones),
         ]);
+    }
+    for problem in &answer.problems {
+        table.sentence(problem);
     }
     format!("{now}\n{}", table.render())
 }

@@ -74,6 +74,27 @@ fn selects_nothing(cluster: &Cluster, budget: &Pdb) -> Option<(Finding, String, 
     if budget::selected(cluster, budget).next().is_some() {
         return None;
     }
+    let mut asleep: Vec<_> = cluster
+        .workloads()
+        .filter(|workload| workload.owner.is_none() && workload.replicas == 0)
+        .filter(|workload| {
+            workload.namespace == budget.namespace && budget.selects(&workload.template_labels)
+        })
+        .map(|workload| format!("{} {}", workload.kind.name(), workload.name))
+        .collect();
+    if !asleep.is_empty() {
+        asleep.sort();
+        let names = words::list(&asleep, Clone::clone);
+        let has = if asleep.len() == 1 { "has" } else { "have" };
+        return Some((
+            Finding::SelectsNothing,
+            format!(
+                "Budget {} protects nothing now: {names}, whose pods it selects, {has} 0 replicas.",
+                words::budget(budget)
+            ),
+            "nothing to change while that is meant".to_owned(),
+        ));
+    }
     let why = match (&budget.selector, &budget.invalid_selector) {
         (_, Some(why)) => format!("its selector cannot be used ({})", words::quote(why)),
         (None, None) => "it has no selector".to_owned(),

@@ -137,7 +137,13 @@ fn remedy(cluster: &Cluster, budget: &str, obstacles: &[Obstacle<'_>]) -> String
             "narrow the selector of budget {budget} so that it leaves out the pods of {name}, or write minAvailable \
              as a number of pods"
         ),
-        _ if !*lasting => format!("delete the pods that {name} left behind"),
+        "ReplicaSet" | "Deployment" | "StatefulSet" | "ReplicationController" if !*lasting => {
+            format!("delete the pods that {name} left behind")
+        }
+        _ if !*lasting => format!(
+            "look at {name}: if it is gone, delete the pods that it left behind; if it is there, let it say how many \
+             replicas it wants, or write minAvailable in budget {budget} as a number of pods"
+        ),
         kind => format!(
             "write minAvailable in budget {budget} as a number of pods, or let the kind {kind} serve the scale \
              subresource"

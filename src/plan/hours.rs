@@ -1,6 +1,6 @@
 //! Whether a plan may work now, and what it does when it may not.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::calendar::{Calendar, Open};
 use super::memory::Record;
@@ -8,6 +8,9 @@ use super::run::Run;
 use super::{Round, words};
 use crate::api::NodeReason;
 use crate::cluster::planted::{Planted, planted};
+
+/// So much of a node's timeout may be missing from what is left of a window, and never more than a twentieth of it.
+const MOST_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a plan's windows say of the present.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,7 +53,9 @@ impl Hours {
         };
         let closes = open.closes.filter(|_| !run.plan.spec.finishes_after_window())?;
         let needed = run.node_timeout();
-        (closes.duration_since(now) < needed).then(|| {
+        // A window that is exactly as long as the timeout is meant to be used, and no decision falls on its first instant.
+        let grace = (needed / 20).min(MOST_GRACE);
+        (closes.duration_since(now).saturating_add(grace) < needed).then(|| {
             let message = words::window_too_short(closes, &run.plan.spec.node_timeout(), self.next_opens());
             (NodeReason::WindowTooShort, message)
         })

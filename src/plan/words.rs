@@ -131,7 +131,9 @@ pub fn blocked(survey: &Survey) -> Option<String> {
 pub fn timed_out(survey: &Survey) -> String {
     let left = survey.pods.len();
     let waiting = survey.waiting().next().map(|surveyed| sentence(surveyed, true));
-    let what = waiting.unwrap_or_else(|| "their end was not seen in time".to_owned());
+    let what = waiting.unwrap_or_else(|| {
+        "nothing keeps them from going, and it was not seen in time that they went".to_owned()
+    });
     format!("{} left at the deadline: {what}", count(left, "pod"))
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::args::{self, Command, Format};
 use super::source::Scope;
-use super::{budgets, explain};
+use super::{budgets, explain, source, windows};
 use crate::cluster::{Cluster, Files, Pod};
 
 const NOW: Timestamp = Timestamp::constant(1_796_119_200, 0);
@@ -179,4 +179,49 @@ fn contradictions_are_wrong_usage() {
         assert!(error.use_stderr(), "{line}");
     }
     assert!(!parse("kubectl-drainplan --help").unwrap_err().use_stderr());
+}
+
+#[test]
+fn files_that_lack_what_their_objects_belong_to_are_noticed() {
+    let lacking = |text: &str| {
+        let mut files = Files::default();
+        files.add_text("dump.yaml", text).unwrap();
+        source::missing(&files.finish().0)
+    };
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: web-1, ownerReferences: [{apiVersion: apps/v1, \
+               kind: ReplicaSet, name: web, uid: r, controller: true}]}\n";
+    assert_eq!(
+        lacking(pod),
+        ["objects in the files belong to ReplicaSets, and no ReplicaSet is there: they are taken to be gone"]
+    );
+    let other =
+        "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {namespace: shop, name: other, uid: o}\n";
+    assert_eq!(lacking(&format!("{pod}{other}")), [""; 0], "one of them may be gone");
+    let budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {namespace: shop, name: web}\nspec: {}\n";
+    assert_eq!(lacking(budget), ["the files hold budgets and no pods: there are taken to be none"]);
+}
+
+#[test]
+fn windows_from_a_plan() {
+    let read = |text: &str| windows::plan("plan.yaml", text);
+    let plan = "apiVersion: drainplan.dev/v1alpha1\nkind: DrainPlan\nmetadata: {name: night}\nspec: {nodes: {names: [a]}, \
+                windows: [{schedule: 0 22 * * *, duration: 10m}]}\n";
+    let answer = |next| windows::answer(&read(plan).unwrap(), NOW, next).unwrap();
+    let table = windows::table(&read(plan).unwrap(), &answer(0), NOW, 120);
+    assert!(table.starts_with("night is shut at 2026-12-01T10:00:00Z.\n"), "{table}");
+    assert!(table.contains("The server refuses this plan: window 0 22 * * * is open for 10m"), "{table}");
+    let one = serde_json::to_value(answer(1)).unwrap();
+    assert_eq!(
+        (&one["open"], &one["closesAt"], &one["upcoming"]),
+        (
+            &json!(false),
+            &json!(null),
+            &json!([{"opens": "2026-12-01T22:00:00Z", "closes": "2026-12-01T22:10:00Z"}])
+        )
+    );
+    let other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
+    assert_eq!(read(&format!("{plan}{other}")).unwrap().metadata.name.as_deref(), Some("night"));
+    assert!(read(other).unwrap_err().to_string().contains("holds no DrainPlan"));
+    assert!(read(&format!("{plan}---\n{plan}")).unwrap_err().to_string().contains("holds 2 DrainPlans"));
+    assert!(read("a: [").is_err());
 }

@@ -28,6 +28,8 @@ pub struct Files {
 pub enum FileError {
     #[error("cannot read {file}: {source}; check the path and its permissions")]
     Unreadable { file: String, source: std::io::Error },
+    #[error("{file} is no text in UTF-8; write it anew with kubectl get -o yaml")]
+    NotText { file: String },
     #[error("{file}, document {document}: {problem}; correct it, or write it anew with kubectl get -o yaml")]
     Syntax { file: String, document: usize, problem: String },
     #[error("{file}, document {document}{object}: it has no {missing}; add it, or remove the object")]
@@ -67,8 +69,8 @@ impl Files {
     /// Adds the objects of a file.
     pub fn add_file(&mut self, path: &Path) -> Result<(), FileError> {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path)
-            .map_err(|source| FileError::Unreadable { file: file.clone(), source })?;
+        let bytes = fs::read(path).map_err(|source| FileError::Unreadable { file: file.clone(), source })?;
+        let text = String::from_utf8(bytes).map_err(|_| FileError::NotText { file: file.clone() })?;
         self.add_text(&file, &text)
     }
 
@@ -114,6 +116,10 @@ impl Files {
         json: &str,
         typed: Option<(&str, &str)>,
     ) -> Result<(), FileError> {
+        if !json.trim_start().starts_with('{') {
+            return Err(place
+                .syntax("this is no Kubernetes object, which has apiVersion, kind and metadata".to_owned()));
+        }
         let head: Head<'_> = serde_json::from_str(json).map_err(|error| place.syntax(error.to_string()))?;
         let kind = head.kind.as_deref().or(typed.map(|(_, kind)| kind));
         let api_version = head.api_version.as_deref().or(typed.map(|(api_version, _)| api_version));
@@ -181,6 +187,16 @@ fn looks_like_json(file: &str, text: &str) -> bool {
     matches!(first, Some('{' | '[')) && (!is_yaml || serde_json::from_str::<&RawValue>(text).is_ok())
 }
 
+/// What is wrong with a YAML text, without the parser's own names for it.
+fn yaml_problem(error: &serde_saphyr::Error) -> String {
+    let told = error.to_string();
+    if told.contains("budget breached") {
+        "it refers to itself by YAML anchors more often than an object of Kubernetes does".to_owned()
+    } else {
+        told
+    }
+}
+
 /// The documents of a YAML text as JSON; empty ones are left out. The last may be an error.
 pub fn yaml_documents(text: &str) -> impl Iterator<Item = Result<String, String>> {
     // A dump of a cluster is far larger than the limits that guard against hostile YAML allow, and it has no aliases.
@@ -196,7 +212,7 @@ pub fn yaml_documents(text: &str) -> impl Iterator<Item = Result<String, String>
     let mut reader = text.as_bytes();
     let documents: Vec<Result<String, String>> =
         serde_saphyr::read_with_options::<_, serde_json::Value>(&mut reader, options)
-            .map(|document| document.map(|value| value.to_string()).map_err(|error| error.to_string()))
+            .map(|document| document.map(|value| value.to_string()).map_err(|error| yaml_problem(&error)))
             .collect();
     documents.into_iter()
 }

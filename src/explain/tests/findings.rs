@@ -95,6 +95,11 @@ fn selects_nothing() {
         "Budget shop/web protects nothing: no pod in its namespace matches app=web.",
         "correct the selector of budget shop/web, or delete it",
     );
+    world().stateful_set("web", 0).finds(
+        Finding::SelectsNothing,
+        "Budget shop/web protects nothing now: StatefulSet web, whose pods it selects, has 0 replicas.",
+        "nothing to change while that is meant",
+    );
     world().change_budget(|budget| budget.selector = None).finds(
         Finding::SelectsNothing,
         "Budget shop/web protects nothing: it has no selector.",
