@@ -86,6 +86,8 @@ reasons! {
         BudgetRefused,
         /// No budget selects it, and another pod of its owner is away.
         AwaitingReplacement,
+        /// A cordon does not keep it away, and it may be on no other node.
+        ReturnsToNode,
         /// Its object is only kept by finalizers.
         FinalizerHolds,
         /// It was deleted, and the kubelet of its node is silent.

@@ -9,6 +9,7 @@ mod owners;
 mod refusals;
 mod remarks;
 mod replacements;
+mod returns;
 mod rights;
 mod rules;
 mod sync_failed;
@@ -132,6 +133,7 @@ const RULES: &[(Reason, Rule)] = &[
     (Reason::BudgetExhausted, budget_waits::exhausted),
     (Reason::BudgetRefused, budget_waits::refused),
     (Reason::AwaitingReplacement, unbudgeted::awaiting_replacement),
+    (Reason::ReturnsToNode, returns::to_its_node),
     (Reason::FinalizerHolds, terminating::finalizer_holds),
     (Reason::KubeletUnreachable, terminating::kubelet_unreachable),
     (Reason::Terminating, terminating::in_time),

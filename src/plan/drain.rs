@@ -82,7 +82,9 @@ fn order(surveyed: &Surveyed) -> (bool, Reverse<bool>) {
 /// Whether the server would take the pod now, as far as its own state goes.
 fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
     let (pod, judgement) = (&surveyed.pod, &surveyed.judgement);
-    let held_back = |wait: &Wait| matches!(wait.reason, Reason::AwaitingOrder | Reason::AwaitingReplacement);
+    let held_back = |wait: &Wait| {
+        matches!(wait.reason, Reason::AwaitingOrder | Reason::AwaitingReplacement | Reason::ReturnsToNode)
+    };
     if judgement.treatment != Treatment::Evict
         || judgement.wait.as_ref().is_some_and(held_back)
         || (pod.terminating() && !planted(Planted::EvictedAgain))

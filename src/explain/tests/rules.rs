@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::{Protection, RestartPolicy};
+use crate::cluster::{NodeTerm, Placement, Protection, RestartPolicy, Toleration};
 
 fn ruled(rules: &Value) -> World {
     let mut world = World::new().stateful_set("web", 2);
@@ -112,4 +112,37 @@ fn pods_without_a_budget_go_one_by_one_where_asked() {
     world.goes("web-0");
     world.cluster.evictions.moved("StatefulSet-web".into(), ago(1));
     assert_eq!(world.judge("web-0").wait.unwrap().reason, Reason::AwaitingReplacement);
+}
+
+#[test]
+fn a_pod_that_would_return_to_its_node_is_not_evicted_in_vain() {
+    let tolerates = |pod: &mut Pod| {
+        let cordon = Toleration {
+            key: "node.kubernetes.io/unschedulable".into(),
+            exists: true,
+            ..Toleration::default()
+        };
+        let names = Some(vec!["node-a".into()]);
+        let terms = vec![NodeTerm { names, ..NodeTerm::default() }];
+        let placement = Placement { tolerations: vec![cordon], terms, ..Placement::default() };
+        pod.placement = Some(Arc::new(placement));
+    };
+    let world = World::new().stateful_set("web", 2).change("web-0", tolerates);
+    let wait = world.judge("web-0").wait.unwrap();
+    assert_eq!((wait.reason, wait.outlook), (Reason::ReturnsToNode, Outlook::NeverClears));
+    assert!(wait.message.contains("return to node-a"), "{}", wait.message);
+    assert!(wait.remedy.contains("StatefulSet web"), "{}", wait.remedy);
+    // Another node may have it, or the cordon keeps it away.
+    let anywhere = |pod: &mut Pod| {
+        let mut placement = Placement::clone(pod.placement.as_ref().unwrap());
+        placement.terms.clear();
+        pod.placement = Some(Arc::new(placement));
+    };
+    let kept = |pod: &mut Pod| {
+        let mut placement = Placement::clone(pod.placement.as_ref().unwrap());
+        placement.tolerations.clear();
+        pod.placement = Some(Arc::new(placement));
+    };
+    world.change("web-0", anywhere).goes("web-0");
+    World::new().stateful_set("web", 2).change("web-0", tolerates).change("web-0", kept).goes("web-0");
 }
