@@ -130,6 +130,10 @@ pub fn blocked(survey: &Survey) -> Option<String> {
 /// Why a node has failed at its deadline.
 pub fn timed_out(survey: &Survey) -> String {
     let left = survey.pods.len();
+    if left == 0 {
+        return "no pod was seen on it at the deadline, and no list of the server had confirmed that by then"
+            .to_owned();
+    }
     let waiting = survey.waiting().next().map(|surveyed| sentence(surveyed, true));
     let what = waiting.unwrap_or_else(|| {
         "nothing keeps them from going, and it was not seen in time that they went".to_owned()
