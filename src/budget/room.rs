@@ -1,12 +1,14 @@
 //! How many disruptions may be spent now.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{Cluster, Pdb, PodKey};
+use crate::cluster::{Cluster, Pdb, Pod};
 
 use super::verdict::spend;
-use super::{Cause, recompute};
+use super::{Cause, recompute, selected};
 
 /// Disruptions that may be spent now: the smaller of reported and recomputed, less the evictions in flight.
 ///
@@ -28,13 +30,15 @@ pub fn room(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> i32 {
     reported.min(recomputed).max(0)
 }
 
-/// Evictions in flight whose pods the recomputed numbers still count: a pod that terminates already is out of them.
+/// Pods on their way out that the recomputed numbers still count: one that terminates already is out of them. Also those
+/// whose eviction was thought to cost nothing: a pod that has become Ready meanwhile is charged all the same.
 fn still_healthy_in_flight(cluster: &Cluster, budget: &Pdb) -> i32 {
-    let counted = |key: &PodKey| {
-        let name_shown = budget.status.disrupted_pods.contains_key(&key.name);
-        cluster.pod(key).is_some_and(|pod| pod.ready && !pod.terminating() && !name_shown)
+    if !cluster.evictions.any_in_flight() || planted(Planted::InFlightForgotten) {
+        return 0;
+    }
+    let counted = |pod: &&Arc<Pod>| {
+        let name_shown = budget.status.disrupted_pods.contains_key(&pod.name);
+        pod.ready && !pod.terminating() && !name_shown && cluster.evictions.is_in_flight(&pod.uid)
     };
-    let key = budget.key();
-    let in_flight = cluster.evictions.in_flight_of(&key).filter(|eviction| counted(&eviction.pod));
-    i32::try_from(in_flight.count()).unwrap_or(i32::MAX)
+    i32::try_from(selected(cluster, budget).filter(counted).count()).unwrap_or(i32::MAX)
 }

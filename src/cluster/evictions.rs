@@ -161,6 +161,11 @@ impl Evictions {
     pub fn is_in_flight(&self, uid: &str) -> bool {
         self.in_flight.contains_key(uid) || self.going.contains_key(uid)
     }
+    /// Whether any eviction is in flight.
+    #[must_use]
+    pub fn any_in_flight(&self) -> bool {
+        !self.in_flight.is_empty() || !self.going.is_empty()
+    }
     /// The pod's last refusal.
     #[must_use]
     pub fn refusal(&self, uid: &str) -> Option<&Refusal> {

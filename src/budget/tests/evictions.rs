@@ -163,3 +163,23 @@ fn reported_alone_decides_without_the_scale() {
     send(&mut cluster, "a");
     assert_eq!(room_of(&cluster), 1);
 }
+
+#[test]
+fn an_eviction_that_was_to_cost_nothing_takes_room_when_its_pod_has_become_ready() {
+    let mut cluster = stateful_set(6, 6);
+    report(&mut cluster, max_unavailable("2"));
+    change(&mut cluster, "db-0", |pod| pod.ready = false);
+    cluster.evictions.sent(InFlight {
+        pod: PodKey { namespace: "shop".into(), name: "db-0".into() },
+        uid: "uid-db-0".into(),
+        node: "node-a".into(),
+        budgets: vec![],
+        accepted: None,
+    });
+    assert_eq!(room_of(&cluster), 1);
+    // The server may have found it Ready and have charged it.
+    change(&mut cluster, "db-0", |pod| pod.ready = true);
+    assert_eq!(room_of(&cluster), 1);
+    cluster.evictions.accepted("uid-db-0", NOW);
+    assert_eq!(room_of(&cluster), 1);
+}
