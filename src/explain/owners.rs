@@ -28,7 +28,8 @@ impl Owner<'_> {
     pub(super) fn with_replicas(&self) -> String {
         match self.replicas {
             Some(replicas) => format!("{} ({})", self.name(), words::count(replicas, "replica")),
-            None => self.name(),
+            // Without a scale only the pods that are there count.
+            None => format!("{} (no scale; {} here)", self.name(), words::count(self.pods.len(), "pod")),
         }
     }
     /// The budget selects fewer of its pods than it wants: only then they are worth counting.

@@ -46,7 +46,7 @@ pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Times
 fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
     let (status, reason, message) = match (status.phase, &run.stalled) {
         (Some(PlanPhase::Completed), _) => (true, "Completed", summary(status)),
-        (Some(PlanPhase::Failed), _) => (false, "Failed", failures(status)),
+        (Some(PlanPhase::Failed), _) => (false, "Failed", failures(run, status)),
         (Some(PlanPhase::Suspended), _) => (false, "Suspended", format!("suspended; {}", summary(status))),
         (_, Some(stall)) => (false, stall.reason(), stall.message().to_owned()),
         (Some(PlanPhase::Scheduled), None) => (false, "AwaitingWindow", progress(run, status)),
@@ -66,7 +66,7 @@ fn reconciling(status: &DrainPlanStatus) -> Option<Said> {
 
 fn stalled(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
     let (reason, message) = match (status.phase, &run.stalled) {
-        (Some(PlanPhase::Failed), _) => ("Failed", failures(status)),
+        (Some(PlanPhase::Failed), _) => ("Failed", failures(run, status)),
         (_, Some(stall)) => (stall.reason(), stall.message().to_owned()),
         _ => return None,
     };
@@ -80,7 +80,7 @@ fn window_open(run: &Run<'_>) -> Option<Said> {
     }
     let (status, reason, message) = match run.hours.open {
         Some(open) => (true, "Open", words::window_open(open.closes)),
-        None => (false, "Shut", words::awaiting_window(run.hours.next_opens())),
+        None => (false, "Shut", words::awaiting_window(run.hours.excluded, run.hours.next_opens())),
     };
     Some(Said { type_: condition::WINDOW_OPEN, status, reason, message })
 }
@@ -156,8 +156,8 @@ fn progress(run: &Run<'_>, status: &DrainPlanStatus) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-fn failures(status: &DrainPlanStatus) -> String {
-    let parts = [summary(status), brief::failed(status)];
+fn failures(run: &Run<'_>, status: &DrainPlanStatus) -> String {
+    let parts = [summary(status), brief::failed(status), brief::pending(run)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 

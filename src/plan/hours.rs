@@ -17,6 +17,8 @@ const MOST_GRACE: SignedDuration = SignedDuration::from_secs(30);
 pub struct Hours {
     /// The plan has windows or exclusions.
     pub limited: bool,
+    /// It has exclusions only.
+    pub excluded: bool,
     /// The time that is open now.
     pub open: Option<Open>,
     /// The next one to come.
@@ -33,7 +35,12 @@ impl Hours {
         let closes = open.and_then(|open| open.closes);
         let opens = next.and_then(|next| next.opens);
         closes.into_iter().chain(opens).for_each(|change| round.wake(change));
-        Self { limited: !calendar.is_always_open(), open, next }
+        Self { limited: !calendar.is_always_open(), excluded: !calendar.has_windows(), open, next }
+    }
+
+    /// Whether there is no window to wait for, ever.
+    pub fn never_open(&self) -> bool {
+        self.open.is_none() && self.next.is_none()
     }
 
     /// Whether nodes may be started.
@@ -49,14 +56,22 @@ impl Hours {
     /// What keeps nodes from being started, if time does: no window, or one that is too short for what is left of it.
     pub fn obstacle(&self, run: &Run<'_>, now: Timestamp) -> Option<(NodeReason, String)> {
         let Some(open) = self.open else {
-            return Some((NodeReason::AwaitingWindow, words::awaiting_window(self.next_opens())));
+            return Some((
+                NodeReason::AwaitingWindow,
+                words::awaiting_window(self.excluded, self.next_opens()),
+            ));
         };
         let closes = open.closes.filter(|_| !run.plan.spec.finishes_after_window())?;
         let needed = run.node_timeout();
         // A window that is exactly as long as the timeout is meant to be used, and no decision falls on its first instant.
         let grace = (needed / 20).min(MOST_GRACE);
         (closes.duration_since(now).saturating_add(grace) < needed).then(|| {
-            let message = words::window_too_short(closes, &run.plan.spec.node_timeout(), self.next_opens());
+            let message = words::window_too_short(
+                self.excluded,
+                closes,
+                &run.plan.spec.node_timeout(),
+                self.next_opens(),
+            );
             (NodeReason::WindowTooShort, message)
         })
     }

@@ -111,7 +111,12 @@ impl<'a> Run<'a> {
             self.stalled = Some(Stall::InvalidSpec(message));
         }
         match Calendar::of(&self.plan.spec) {
-            Ok(calendar) => self.hours = Hours::of(&calendar, round),
+            Ok(calendar) => {
+                self.hours = Hours::of(&calendar, round);
+                if self.hours.never_open() {
+                    self.stalled.get_or_insert(Stall::InvalidSpec(words::awaiting_window(false, None)));
+                }
+            }
             Err(problem) => {
                 self.stalled.get_or_insert(Stall::InvalidSpec(problem));
             }

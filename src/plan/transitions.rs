@@ -68,6 +68,7 @@ pub fn notices(plan: &str, old: Option<&DrainPlanStatus>, new: &DrainPlanStatus)
         notices.extend(node_notices(plan, before.get(node.name.as_str()).copied(), node));
     }
     notices.extend(yield_notices(old, new));
+    notices.extend(return_notices(old, new));
     notices.extend(claim_notices(&before, new));
     notices.extend(pod_notices(&before, new));
     notices.extend(ends);
@@ -112,6 +113,33 @@ fn yield_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
         for subject in [Subject::Plan, subject] {
             let (severity, reason, action) = (Severity::Warning, "NodeYielded", "Yield");
             notices.push(Notice { subject, severity, reason, action, note: node.message.clone() });
+        }
+    }
+    notices
+}
+
+/// Nodes in progress of which the plan has let go before they have ended.
+fn return_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
+    let in_progress = |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
+    let told = |node: &&NodeStatus| {
+        let name = &node.name;
+        let ended = new.more_done.iter().chain(&new.more_failed).chain(&new.more_skipped);
+        ended.chain(new.yielded.iter().map(|node| &node.name)).any(|known| known == name)
+            || new.nodes.iter().any(|known| known.name == *name && !is_claimed(known))
+    };
+    let shut = new.conditions.iter().find(|it| it.type_ == condition::WINDOW_OPEN && it.status == "False");
+    let why = match shut {
+        _ if new.finished_at.is_some() => "the plan has ended",
+        Some(shut) => shut.message.as_str(),
+        None => "it is no longer one of the plan's nodes, or another plan holds it",
+    };
+    let mut notices = Vec::new();
+    for node in old.nodes.iter().filter(in_progress).filter(|node| !told(node)) {
+        let note = format!("node {} is given back before it was empty: {why}", node.name);
+        let on = Subject::Node { name: node.name.clone(), uid: node.uid.clone() };
+        for subject in [Subject::Plan, on] {
+            let (severity, reason, action) = (Severity::Normal, "NodeReturned", "Uncordon");
+            notices.push(Notice { subject, severity, reason, action, note: note.clone() });
         }
     }
     notices

@@ -43,17 +43,28 @@ pub fn too_many_nodes(selected: usize, most: usize) -> String {
 }
 
 /// Why no node is started while no window is open.
-pub fn awaiting_window(opens: Option<Timestamp>) -> String {
+pub fn awaiting_window(excluded: bool, opens: Option<Timestamp>) -> String {
     match opens {
+        Some(opens) if excluded => format!("an exclusion is in force until {}", instant(opens)),
         Some(opens) => format!("no window is open; the next one opens at {}", instant(opens)),
         None => "no window is open, and by windows and exclusions none will ever be: correct them".to_owned(),
     }
 }
 
 /// Why no node is started at the end of a window.
-pub fn window_too_short(closes: Timestamp, needed: &PlanDuration, opens: Option<Timestamp>) -> String {
-    let next = opens.map_or_else(String::new, |opens| format!("; the next one opens at {}", instant(opens)));
-    format!("the window closes at {} and a node may take {needed} (timeouts.node){next}", instant(closes))
+pub fn window_too_short(
+    excluded: bool,
+    closes: Timestamp,
+    needed: &PlanDuration,
+    opens: Option<Timestamp>,
+) -> String {
+    let (ends, begins) = if excluded {
+        ("an exclusion begins at", "it ends at")
+    } else {
+        ("the window closes at", "the next one opens at")
+    };
+    let next = opens.map_or_else(String::new, |opens| format!("; {begins} {}", instant(opens)));
+    format!("{ends} {} and a node may take {needed} (timeouts.node){next}", instant(closes))
 }
 
 /// When a plan may work.

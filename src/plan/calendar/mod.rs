@@ -75,6 +75,12 @@ impl Calendar {
         self.windows.is_empty() && self.exclusions.is_empty()
     }
 
+    /// Whether there are windows, and not exclusions only.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
     /// The time around an instant that is open, if it is.
     #[must_use]
     pub fn open_at(&self, at: Timestamp) -> Option<Open> {

@@ -1,6 +1,7 @@
 //! Plans with windows and exclusions, at instants counted from 08:00 of a Friday.
 
 use super::*;
+use crate::plan::notices;
 
 /// Open from 08:05 to 08:15 each day.
 fn night() -> Value {
@@ -87,9 +88,22 @@ fn a_node_that_an_exclusion_interrupts_is_pending_again() {
     rest(&mut world);
     assert_eq!((world.phase("p"), world.evicted.len()), (PlanPhase::Running, 1));
     world.edit_plan("p", |plan| plan.spec.timeouts.as_mut().unwrap().node = Some("20m".parse().unwrap()));
+    let before = world.status("p").clone();
     world.wait(60);
     rest(&mut world);
     assert_eq!(world.phase("p"), PlanPhase::Scheduled);
+    assert_eq!(
+        condition(&world, "WindowOpen").unwrap().2,
+        "an exclusion is in force until 2027-01-15T09:00:00Z"
+    );
+    let told: Vec<_> = notices("p", Some(&before), world.status("p"))
+        .into_iter()
+        .filter(|notice| notice.reason == "NodeReturned")
+        .map(|notice| notice.note)
+        .collect();
+    let text =
+        "node a is given back before it was empty: an exclusion is in force until 2027-01-15T09:00:00Z";
+    assert_eq!(told, [text; 2], "on the plan and on the node");
     assert!(!world.cordoned("a") && !world.claimed("a") && !world.marked("b"));
     assert_eq!(world.status("p").node_counts.as_ref().unwrap().pending, 2);
     assert_eq!((world.status("p").idle_since.clone(), world.evicted.len()), (None, 1));
@@ -160,6 +174,30 @@ fn windows_that_cannot_be_read_stall_the_plan_and_touch_nothing() {
         stalled.2.contains("windows[0]") && stalled.2.contains("no day is ever like that"),
         "{stalled:?}"
     );
+}
+
+#[test]
+fn windows_that_are_excluded_for_ever_stall_the_plan() {
+    let always = json!([{"start": "2027-01-01T00:00:00Z", "end": "9998-01-01T00:00:00Z"}]);
+    let windows = json!([{"schedule": "0 0 29 2 *", "duration": "1h"}]);
+    let mut world = slow(&json!({"windows": windows, "exclusions": always}));
+    rest(&mut world);
+    assert_eq!(world.phase("p"), PlanPhase::Pending);
+    let stalled = condition(&world, "Stalled").unwrap();
+    assert!(stalled.2.contains("none will ever be"), "{stalled:?}");
+}
+
+#[test]
+fn a_plan_that_its_own_time_ends_says_so() {
+    let mut world = slow(&json!({"timeouts": {"node": "10m", "plan": "30s"}, "windows": night()}));
+    world.wait(300);
+    rest(&mut world);
+    world.edit_plan("p", |plan| plan.spec.suspend = true);
+    world.wait(30);
+    rest(&mut world);
+    assert_eq!(world.phase("p"), PlanPhase::Failed);
+    let ready = condition(&world, "Ready").unwrap().2;
+    assert!(ready.contains("b: the plan had not ended 30s after its start"), "{ready}");
 }
 
 #[test]
