@@ -53,6 +53,17 @@ impl Hours {
         self.next.and_then(|next| next.opens)
     }
 
+    /// When a plan that idles has done so for long enough. The end of a window would stop that clock: if so little is
+    /// missing then, it is let go.
+    pub fn idle_until(&self, since: Timestamp, timeout: SignedDuration) -> Timestamp {
+        let until = since.saturating_add(timeout).unwrap_or(Timestamp::MAX);
+        let earlier = until.saturating_sub(grace(timeout)).unwrap_or(until);
+        match self.open.and_then(|open| open.closes) {
+            Some(closes) if earlier < closes && closes <= until => earlier,
+            _ => until,
+        }
+    }
+
     /// What keeps nodes from being started, if time does: no window, or one that is too short for what is left of it.
     pub fn obstacle(&self, run: &Run<'_>, now: Timestamp) -> Option<(NodeReason, String)> {
         let Some(open) = self.open else {
@@ -63,9 +74,7 @@ impl Hours {
         };
         let closes = open.closes.filter(|_| !run.plan.spec.finishes_after_window())?;
         let needed = run.node_timeout();
-        // A window that is exactly as long as the timeout is meant to be used, and no decision falls on its first instant.
-        let grace = (needed / 20).min(MOST_GRACE);
-        (closes.duration_since(now).saturating_add(grace) < needed).then(|| {
+        (closes.duration_since(now).saturating_add(grace(needed)) < needed).then(|| {
             let message = words::window_too_short(
                 self.excluded,
                 closes,
@@ -75,6 +84,11 @@ impl Hours {
             (NodeReason::WindowTooShort, message)
         })
     }
+}
+
+/// A window that is exactly as long as the timeout is meant to be used, and no decision falls on its first instant.
+fn grace(timeout: SignedDuration) -> SignedDuration {
+    (timeout / 20).min(MOST_GRACE)
 }
 
 impl Run<'_> {

@@ -153,7 +153,7 @@ impl Run<'_> {
             return;
         }
         let idle_since = *self.memory.idle_since.get_or_insert(round.now);
-        let until = idle_since.saturating_add(self.node_timeout()).unwrap_or(Timestamp::MAX);
+        let until = self.hours.idle_until(idle_since, self.node_timeout());
         round.wake(until);
         if round.now >= until {
             self.give_up_pending(round);

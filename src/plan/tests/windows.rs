@@ -163,6 +163,22 @@ fn a_window_as_long_as_the_timeout_is_used_although_no_decision_falls_on_its_fir
 }
 
 #[test]
+fn a_blocked_plan_ends_in_a_window_as_long_as_the_timeout() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a", "b"], Some(("minAvailable", 2)))
+        .plan("p", &over(&["a"], &json!({"windows": night(), "timeouts": {"node": "10m"}})));
+    world.wait(301);
+    rest(&mut world);
+    let wake = world.decide().wake_at.unwrap();
+    assert!(at(301 + 540) < wake && wake < at(900), "{wake} is before the window's end");
+    world.now = wake;
+    rest(&mut world);
+    assert_eq!(world.phase("p"), PlanPhase::Failed);
+    assert_eq!(world.node_status("p", "a").reason.as_deref(), Some("Blocked"));
+}
+
+#[test]
 fn windows_that_cannot_be_read_stall_the_plan_and_touch_nothing() {
     let windows = json!([{"schedule": "0 8 30 2 *", "duration": "1h", "timeZone": "Europe/Berlin"}]);
     let mut world = slow(&json!({"windows": windows}));
