@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::memory::Record;
 use super::run::{Run, Stall};
 use super::survey::Survey;
