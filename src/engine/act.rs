@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::call::{CallError, result_of, within};
 use super::lease::Leadership;
 use super::metrics::{EvictionResult, Metrics};
+use super::pace::Pace;
 use super::watch::seen;
 use super::{rights, scales};
 use crate::api::{DrainPlan, names};
@@ -29,6 +30,8 @@ const FIELD_MANAGER: &str = "drainplan";
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Evictions pass admission webhooks, which may take their time.
 const EVICTION_LIMIT: Duration = Duration::from_secs(30);
+/// How long a request may wait for its turn; the errand is given up then, and decided anew.
+const TURN_LIMIT: Duration = Duration::from_secs(3);
 
 /// Does what was decided.
 #[derive(Clone)]
@@ -36,6 +39,7 @@ pub struct Hands {
     client: Client,
     leadership: watch::Receiver<Leadership>,
     metrics: Metrics,
+    pace: Pace,
 }
 
 impl From<CallError> for Failure {
@@ -46,10 +50,25 @@ impl From<CallError> for Failure {
 
 impl Hands {
     pub fn new(client: Client, leadership: watch::Receiver<Leadership>, metrics: Metrics) -> Self {
-        Self { client, leadership, metrics }
+        Self { client, leadership, metrics, pace: Pace::default() }
     }
 
-    fn limit(&self, most: Duration) -> Duration {
+    /// Sends no more than that.
+    #[must_use]
+    pub fn at(self, pace: Pace) -> Self {
+        Self { pace, ..self }
+    }
+
+    /// Waits for the turn of a request; how long it may take then. Without any time it is not sent.
+    async fn limit(&self, most: Duration) -> Duration {
+        self.limit_of(1, most).await
+    }
+
+    async fn limit_of(&self, requests: u32, most: Duration) -> Duration {
+        if self.pace.turn(requests, TURN_LIMIT).await { self.left(most) } else { Duration::ZERO }
+    }
+
+    fn left(&self, most: Duration) -> Duration {
         self.leadership.borrow().may_act().map_or(Duration::ZERO, |left| left.min(most))
     }
 
@@ -81,7 +100,8 @@ impl Hands {
         let plans: Api<DrainPlan> = Api::all(self.client.clone());
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let result =
-            within(self.limit(CALL_LIMIT), plans.patch_status(&name, &params, &Patch::Apply(&patch))).await;
+            within(self.limit(CALL_LIMIT).await, plans.patch_status(&name, &params, &Patch::Apply(&patch)))
+                .await;
         self.metrics.status_write(result_of(&result));
         let uid = plan.uid().unwrap_or_default();
         Outcome::Status { uid, counted, notices, result: result.map_err(Failure::from) }
@@ -109,7 +129,8 @@ impl Hands {
             plan.name.clone().unwrap_or_default(),
             PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..Default::default() },
         );
-        let result = within(self.limit(CALL_LIMIT), plans.patch(&name, &params, &Patch::Merge(&patch))).await;
+        let result =
+            within(self.limit(CALL_LIMIT).await, plans.patch(&name, &params, &Patch::Merge(&patch))).await;
         let result = match result {
             Err(error) if error.code() == Some(404) => Ok(None),
             other => other.map(|plan| plan.0.ok()).map_err(Failure::from),
@@ -123,7 +144,8 @@ impl Hands {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         let result = match serde_json::from_value(patch) {
             Ok(patch) => {
-                within(self.limit(CALL_LIMIT), nodes.patch(&name, &params, &Patch::Json::<()>(patch))).await
+                within(self.limit(CALL_LIMIT).await, nodes.patch(&name, &params, &Patch::Json::<()>(patch)))
+                    .await
             }
             Err(error) => Err(CallError::Kube(Box::new(kube::Error::SerdeError(error)))),
         };
@@ -135,7 +157,7 @@ impl Hands {
     async fn list_pods(self, node: Text, since: jiff::Timestamp) -> Outcome {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let listed = within(self.limit(CALL_LIMIT), pods.list_metadata(&of_node)).await;
+        let listed = within(self.limit(CALL_LIMIT).await, pods.list_metadata(&of_node)).await;
         let uids = listed.map(|list| list.items.into_iter().filter_map(|pod| pod.metadata.uid).collect());
         Outcome::Listed { node, since, pods: uids.map_err(Failure::from) }
     }
@@ -143,14 +165,14 @@ impl Hands {
     /// Lists the plans from the server itself.
     async fn list_plans(self) -> Outcome {
         let plans: Api<DeserializeGuard<DrainPlan>> = Api::all(self.client.clone());
-        let listed = within(self.limit(CALL_LIMIT), plans.list(&ListParams::default())).await;
+        let listed = within(self.limit(CALL_LIMIT).await, plans.list(&ListParams::default())).await;
         let seen = listed.map(|list| list.items.into_iter().map(|plan| seen(plan, &self.metrics)).collect());
         Outcome::Plans(seen.map_err(Failure::from))
     }
 
     /// Reads the scale of an owner that is not watched.
     async fn read_scale(self, namespace: Text, owner: OwnerRef) -> Outcome {
-        let limit = self.limit(CALL_LIMIT);
+        let limit = self.limit(CALL_LIMIT).await;
         let read = tokio::time::timeout(limit, scales::read(&self.client, &namespace, &owner)).await;
         let scale = read.unwrap_or_else(|_| Scale::Unreadable(format!("no answer within {limit:?}").into()));
         Outcome::Scale { owner: owner.uid, scale }
@@ -158,7 +180,8 @@ impl Hands {
 
     /// Asks whether pods may be evicted.
     async fn ask_right(self, namespace: Option<Text>) -> Outcome {
-        let answer = within(self.limit(CALL_LIMIT), rights::ask(&self.client, namespace.as_deref())).await;
+        let answer =
+            within(self.limit(CALL_LIMIT).await, rights::ask(&self.client, namespace.as_deref())).await;
         Outcome::Right { namespace, answer: answer.map_err(Failure::from) }
     }
 
@@ -177,8 +200,9 @@ impl Hands {
     async fn ask(&self, eviction: &Evict) -> Result<Answer, CallError> {
         let PodKey { namespace, name } = &eviction.pod;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        // Looked at again right before: an eviction with a stale uid is refused and yet charges the budget.
-        match within(self.limit(CALL_LIMIT), pods.get_metadata_opt(name)).await? {
+        // Looked at again right before: an eviction with a stale uid is refused and yet charges the budget. So both
+        // requests have one turn.
+        match within(self.limit_of(2, CALL_LIMIT).await, pods.get_metadata_opt(name)).await? {
             Some(pod) if is_still(&pod.metadata, eviction) => {}
             _ => return Ok(Answer::Withdrawn),
         }
@@ -198,7 +222,7 @@ impl Hands {
             }),
         };
         let params = PostParams::default();
-        let limit = self.limit(EVICTION_LIMIT);
+        let limit = self.left(EVICTION_LIMIT);
         match within(limit, pods.create_subresource::<_, Status>("eviction", name, &params, &body)).await {
             Ok(_) => Ok(Answer::Accepted),
             Err(CallError::Kube(error)) => match *error {
@@ -232,5 +256,47 @@ fn eviction_result(answer: &Result<Answer, CallError>) -> EvictionResult {
                 _ => EvictionResult::Failed,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::engine::fake::FakeApi;
+    use crate::engine::lease::{Elector, Identity, Timings};
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_requests_than_allowed_and_the_lease_waits_for_none() {
+        let api = FakeApi::default();
+        let metrics = Metrics::new();
+        let (elector, leadership) = Elector::new(
+            api.client().0,
+            "system",
+            "lease",
+            Identity::of_host("a"),
+            Timings::default(),
+            metrics.clone(),
+        );
+        tokio::spawn(elector.run(std::future::pending()));
+        leadership.clone().wait_for(|lead| lead.may_act().is_some()).await.unwrap();
+        let hands = Hands::new(api.client().0, leadership.clone(), metrics).at(Pace::of(1));
+        let start = Instant::now();
+        let outcomes = futures::future::join_all((0..10).map(|_| hands.clone().carry_out(Errand::ListPlans)));
+        let mut sent = 0;
+        for outcome in outcomes.await {
+            match outcome {
+                Outcome::Plans(Ok(_)) => sent += 1,
+                Outcome::Plans(Err(failure)) => {
+                    assert!(failure.message.contains("--kube-api-qps"), "{failure:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((sent, start.elapsed()), (2 + 3, TURN_LIMIT), "a burst of two, then one a second");
+        let renewals = |api: &FakeApi| api.take_log().iter().filter(|line| line.contains("PUT")).count();
+        assert!(renewals(&api) >= 1, "no renewal in {TURN_LIMIT:?}");
+        assert!(leadership.borrow().may_act().is_some());
     }
 }

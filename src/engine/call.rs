@@ -10,7 +10,7 @@ pub enum CallError {
     /// It may have been carried out all the same.
     #[error("the API server did not answer within {0:?}")]
     Timeout(Duration),
-    #[error("it was not sent: this replica may not act any more")]
+    #[error("it was not sent: this replica may not act any more, or --kube-api-qps leaves no room for it")]
     NotSent,
     #[error("{}", words(.0))]
     Kube(#[source] Box<kube::Error>),

@@ -19,6 +19,7 @@ use tracing::warn;
 
 use super::call::within;
 use super::metrics::{EventResult, Metrics};
+use super::pace::Pace;
 
 /// `reportingController` of every event.
 const REPORTER: &str = "drainplan.dev/controller";
@@ -79,6 +80,7 @@ pub struct Worker {
     client: Client,
     instance: String,
     metrics: Metrics,
+    pace: Pace,
 }
 
 impl Publisher {
@@ -87,7 +89,7 @@ impl Publisher {
     pub fn new(client: Client, instance: &str, metrics: Metrics) -> (Self, Worker) {
         let (sender, queue) = mpsc::channel(QUEUE);
         let instance = cut(instance, INSTANCE_LIMIT);
-        let worker = Worker { queue, client, instance, metrics: metrics.clone() };
+        let worker = Worker { queue, client, instance, metrics: metrics.clone(), pace: Pace::default() };
         (Self { queue: sender, metrics }, worker)
     }
 
@@ -102,6 +104,12 @@ impl Publisher {
 }
 
 impl Worker {
+    /// Sends no more than that.
+    #[must_use]
+    pub fn at(self, pace: Pace) -> Self {
+        Self { pace, ..self }
+    }
+
     /// Sends until `stop`, then what is queued, for a few seconds at most.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
@@ -131,7 +139,15 @@ impl Worker {
         let namespace = notice.regarding.namespace.as_deref().unwrap_or(CLUSTER_NAMESPACE);
         let api = Api::<Event>::namespaced(self.client.clone(), namespace);
         let event = event(notice, namespace, &self.instance, Timestamp::now());
-        match within(limit, api.create(&PostParams::default(), &event)).await {
+        let params = PostParams::default();
+        let create = async {
+            // Without a turn in time the limit is over too, and nothing is sent.
+            if !self.pace.turn(1, limit).await {
+                std::future::pending::<()>().await;
+            }
+            api.create(&params, &event).await
+        };
+        match within(limit, create).await {
             Ok(_) => self.metrics.event(EventResult::Published),
             Err(error) => {
                 self.metrics.event(EventResult::Failed);

@@ -12,6 +12,7 @@ pub mod failure;
 mod fake;
 pub mod lease;
 pub mod metrics;
+mod pace;
 mod parts;
 mod report;
 pub mod requests;
@@ -38,6 +39,7 @@ use controller::Controller;
 use events::Publisher;
 use lease::{Elector, Identity, Timings};
 use metrics::Metrics;
+use pace::Pace;
 use parts::Parts;
 use requests::CountRequests;
 use serve::{Health, Server};
@@ -66,6 +68,8 @@ pub struct Options {
     pub identity: Identity,
     /// How many nodes all plans together may hold cordoned.
     pub max_cordoned_nodes: IntOrPercent,
+    /// How many requests a second it may send, but for watches and the lease; 0 is no limit.
+    pub kube_api_qps: u32,
 }
 
 /// A client that says who it is and never retries by itself.
@@ -103,7 +107,9 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 
     let mut parts = Parts::new();
     let observations = watch::start(&client, &metrics, &health, &parts);
+    let pace = Pace::of(options.kube_api_qps);
     let (publisher, events) = Publisher::new(client.clone(), options.identity.signature(), metrics.clone());
+    let events = events.at(pace.clone());
     let (elector, leadership) = Elector::new(
         client.clone(),
         &options.lease_namespace,
@@ -113,7 +119,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         metrics.clone(),
     );
     let controller = Controller::new(controller::Parts {
-        hands: Hands::new(client, leadership.clone(), metrics.clone()),
+        hands: Hands::new(client, leadership.clone(), metrics.clone()).at(pace),
         observations,
         leadership,
         publisher,
