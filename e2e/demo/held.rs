@@ -1,12 +1,15 @@
 //! The workloads whose pods can never be evicted, each for a reason of its own, and what the plan must say of them.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Client;
+use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
-use super::harness::{Space, Template, node_of, nodes};
+use super::harness::{Recorder, Sight, Space, Template, node_of, nodes};
 use super::story::{Load, tell};
 
 /// A workload that holds its node.
@@ -113,7 +116,7 @@ impl Held {
         tell(&self.name(), self.node, &self.told(&budgets));
 
         nodes::create(client.clone(), &[self.node.to_owned()], pool, self.replicas).await?;
-        let space = Space::create(client, self.space, Map::new()).await?;
+        let space = Space::create(client.clone(), self.space, Map::new()).await?;
         let apps: Vec<&str> = self.job.into_iter().chain([self.app]).collect();
         for (name, field, amount) in &budgets {
             space.budget(name, &apps, json!({*field: amount})).await?;
@@ -127,7 +130,8 @@ impl Held {
         let pods = space.all_ready(self.app, usize::try_from(self.replicas)?).await?;
         let elsewhere = pods.iter().any(|pod| node_of(pod) != self.node);
         ensure!(!elsewhere, "pods of {} are not on {}", self.name(), self.node);
-        if self.job.is_some() {
+        if let Some(job) = self.job {
+            job_ends(Api::namespaced(client, self.space), job).await?;
             for (name, ..) in &budgets {
                 space.budget_until(name, "SyncFailed", sync_failed).await?;
             }
@@ -152,4 +156,18 @@ fn finished(pod: &Pod) -> bool {
 fn sync_failed(budget: &PodDisruptionBudget) -> bool {
     let conditions = budget.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.into_iter().flatten().any(|condition| condition.reason == "SyncFailed")
+}
+
+/// Awaits that the Job says that it has ended, which it does a while after its pod: until then it might still clear.
+async fn job_ends(jobs: Api<Job>, name: &str) -> Result<()> {
+    let jobs = Recorder::start(jobs, None).await?;
+    jobs.until(&format!("the Job {name} has ended"), Duration::from_mins(1), |record| {
+        let ended = |job: &Job| job.status.as_ref().is_some_and(|status| status.completion_time.is_some());
+        if record.now.values().any(|job| job.metadata.name.as_deref() == Some(name) && ended(job)) {
+            Sight::Found(())
+        } else {
+            Sight::NotYet("not yet".to_owned())
+        }
+    })
+    .await
 }
