@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::planted::{Planted, planted};
+use crate::api::RequirementOperator;
 
 /// A shared string: names and labels repeat thousands of times in a cluster.
 pub type Text = Arc<str>;
@@ -93,14 +94,40 @@ impl Selector {
 
 impl Requirement {
     fn matches(&self, labels: &Labels) -> bool {
-        let value = labels.get(&self.key);
-        match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.contains(value)),
-            Operator::NotIn => {
-                value.map_or_else(|| !planted(Planted::NotInWantsKey), |value| !self.values.contains(value))
-            }
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
+        self.operator.holds(labels.get(&self.key), |value| self.values.contains(value))
+    }
+}
+
+impl Operator {
+    /// Whether it holds of a label's value, if there is one; `listed` says whether a value is one of the requirement's.
+    pub fn holds(self, value: Option<&Text>, listed: impl FnOnce(&Text) -> bool) -> bool {
+        match self {
+            Self::In => value.is_some_and(listed),
+            Self::NotIn => value.map_or_else(|| !planted(Planted::NotInWantsKey), |value| !listed(value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+        }
+    }
+
+    /// The operator that objects of the API write so, if label selectors have it.
+    pub(super) fn parse(written: &str) -> Option<Self> {
+        match written {
+            "In" => Some(Self::In),
+            "NotIn" => Some(Self::NotIn),
+            "Exists" => Some(Self::Exists),
+            "DoesNotExist" => Some(Self::DoesNotExist),
+            _ => None,
+        }
+    }
+}
+
+impl From<RequirementOperator> for Operator {
+    fn from(written: RequirementOperator) -> Self {
+        match written {
+            RequirementOperator::In => Self::In,
+            RequirementOperator::NotIn => Self::NotIn,
+            RequirementOperator::Exists => Self::Exists,
+            RequirementOperator::DoesNotExist => Self::DoesNotExist,
         }
     }
 }

@@ -5,10 +5,8 @@ use jiff::Timestamp;
 use super::case::Case;
 use super::filters::{may_end, outlook};
 use super::{Said, Wait, words};
-use crate::api::{
-    Outlook, PodAction, PodPolicy, PodRequirement, PodSelector, Protected, Reason, RequirementOperator,
-};
-use crate::cluster::{Cluster, Labels, Pod};
+use crate::api::{Outlook, PodAction, PodPolicy, PodRequirement, PodSelector, Protected, Reason};
+use crate::cluster::{Cluster, Labels, Operator, Pod, Text};
 
 /// The label by which a pod, or whoever runs it, says how a drain treats it (Cluster API).
 const LABEL: &str = "cluster.x-k8s.io/drain";
@@ -39,14 +37,8 @@ fn matches(selector: &PodSelector, labels: &Labels) -> bool {
 }
 
 fn holds(requirement: &PodRequirement, labels: &Labels) -> bool {
-    let value = labels.get(&requirement.key);
-    let listed = value.is_some_and(|value| requirement.values.iter().any(|wanted| **wanted == **value));
-    match requirement.operator {
-        RequirementOperator::In => listed,
-        RequirementOperator::NotIn => !listed,
-        RequirementOperator::Exists => value.is_some(),
-        RequirementOperator::DoesNotExist => value.is_none(),
-    }
+    let listed = |value: &Text| requirement.values.iter().any(|wanted| **wanted == **value);
+    Operator::from(requirement.operator).holds(labels.get(&requirement.key), listed)
 }
 
 /// Whether the pod asks not to be moved, the plan heeds it, and until when.

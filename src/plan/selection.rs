@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::{NodeSelector, Nodes, RequirementOperator};
+use crate::api::{NodeSelector, Nodes};
 use crate::cluster::{Cluster, Node, Operator, Requirement, Selector, Text};
 
 /// The nodes of a plan.
@@ -44,12 +44,7 @@ fn compile(selector: &NodeSelector) -> Selector {
     });
     let written = selector.match_expressions.iter().map(|requirement| Requirement {
         key: Text::from(requirement.key.as_str()),
-        operator: match requirement.operator {
-            RequirementOperator::In => Operator::In,
-            RequirementOperator::NotIn => Operator::NotIn,
-            RequirementOperator::Exists => Operator::Exists,
-            RequirementOperator::DoesNotExist => Operator::DoesNotExist,
-        },
+        operator: requirement.operator.into(),
         values: requirement.values.iter().map(|value| Text::from(value.as_str())).collect(),
     });
     Selector { requirements: equal.chain(written).collect() }

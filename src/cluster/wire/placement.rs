@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::cluster::interner::Interner;
-use crate::cluster::{NodeTerm, Operator, Placement, Requirement, Selector, Text, Toleration};
+use crate::cluster::{NodeTerm, Operator, Placement, Selector, Text, Toleration};
 
 use super::meta::or_default;
+use super::selector::{Expression, requirement};
 
 /// A pod's affinity, as far as it is read.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -41,15 +42,6 @@ struct Term {
     match_fields: Vec<Expression>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Expression {
-    key: String,
-    operator: String,
-    #[serde(deserialize_with = "or_default")]
-    values: Vec<String>,
-}
-
 /// A toleration.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -75,11 +67,8 @@ pub(super) fn read(
     if node_selector.is_empty() && terms.is_empty() && tolerations.is_empty() {
         return None;
     }
-    let labels = node_selector.into_iter().map(|(key, value)| Requirement {
-        key: interner.text(&key),
-        operator: Operator::In,
-        values: vec![interner.text(&value)],
-    });
+    let labels =
+        node_selector.into_iter().map(|(key, value)| requirement(&key, Operator::In, &[value], interner));
     let placement = Placement {
         labels: Selector { requirements: labels.collect() },
         terms: terms.into_iter().map(|term| term.read(interner)).collect(),
@@ -92,16 +81,10 @@ impl Term {
     fn read(self, interner: &mut Interner) -> NodeTerm {
         let mut requirements = Vec::new();
         for Expression { key, operator, values } in self.match_expressions {
-            let operator = match operator.as_str() {
-                "In" => Operator::In,
-                "NotIn" => Operator::NotIn,
-                "Exists" => Operator::Exists,
-                "DoesNotExist" => Operator::DoesNotExist,
-                // Gt and Lt compare numbers: taken to hold.
-                _ => continue,
-            };
-            let values = values.iter().map(|value| interner.text(value)).collect();
-            requirements.push(Requirement { key: interner.text(&key), operator, values });
+            // Gt and Lt compare numbers: taken to hold.
+            if let Some(operator) = Operator::parse(&operator) {
+                requirements.push(requirement(&key, operator, &values, interner));
+            }
         }
         let names = self
             .match_fields

@@ -20,11 +20,11 @@ pub(super) struct WireSelector {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct Expression {
-    key: String,
-    operator: String,
+pub(super) struct Expression {
+    pub(super) key: String,
+    pub(super) operator: String,
     #[serde(deserialize_with = "or_default")]
-    values: Vec<String>,
+    pub(super) values: Vec<String>,
 }
 
 impl WireSelector {
@@ -38,13 +38,8 @@ impl WireSelector {
             requirements.push(requirement(&key, Operator::In, &values, interner));
         }
         for Expression { key, operator, values } in self.match_expressions {
-            let operator = match operator.as_str() {
-                "In" => Operator::In,
-                "NotIn" => Operator::NotIn,
-                "Exists" => Operator::Exists,
-                "DoesNotExist" => Operator::DoesNotExist,
-                other => return Err(format!("\"{other}\" is not a valid label selector operator")),
-            };
+            let operator = Operator::parse(&operator)
+                .ok_or_else(|| format!("\"{operator}\" is not a valid label selector operator"))?;
             let takes_values = matches!(operator, Operator::In | Operator::NotIn);
             if takes_values && values.is_empty() {
                 return Err(
@@ -66,7 +61,12 @@ impl WireSelector {
     }
 }
 
-fn requirement(key: &str, operator: Operator, values: &[String], interner: &mut Interner) -> Requirement {
+pub(super) fn requirement(
+    key: &str,
+    operator: Operator,
+    values: &[String],
+    interner: &mut Interner,
+) -> Requirement {
     Requirement {
         key: interner.text(key),
         operator,
