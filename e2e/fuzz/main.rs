@@ -33,7 +33,7 @@ fn number(name: &str) -> Option<u64> {
 
 fn main() -> ExitCode {
     if std::env::var("PLANTED").is_ok_and(|planted| !planted.is_empty()) {
-        if !planted::possible() {
+        if !drainplan::cluster::planted::possible() {
             println!("no error can be planted in this build: make fuzz-planted");
             return ExitCode::FAILURE;
         }

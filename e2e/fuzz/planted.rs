@@ -1,6 +1,6 @@
 //! Deliberate errors in the plan, each of which the invariants must notice.
 
-use drainplan::cluster::planted::Planted;
+use drainplan::cluster::planted::{Planted, plant};
 
 use super::fuzz::Fuzz;
 
@@ -42,17 +42,4 @@ pub fn all_noticed() -> bool {
     }
     println!("{noticed} of {} planted errors were noticed within {STEPS} steps each", ERRORS.len());
     noticed == ERRORS.len()
-}
-
-#[cfg(feature = "planted")]
-fn plant(number: u8) {
-    drainplan::cluster::planted::plant(number);
-}
-
-#[cfg(not(feature = "planted"))]
-fn plant(_: u8) {}
-
-/// Whether errors can be planted in this build.
-pub const fn possible() -> bool {
-    cfg!(feature = "planted")
 }

@@ -70,7 +70,7 @@ async fn run() -> Result<bool> {
     let say = |what: &str| eprintln!("parity: {:6.1} s  {what}", started.elapsed().as_secs_f64());
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_secs());
     let (count, seed) = (number("N", 300)?, number("SEED", clock)?);
-    if mutate::chosen() != [0] && !mutate::possible() {
+    if mutate::chosen() != [0] && !drainplan::cluster::planted::possible() {
         bail!("MUTATE needs a build with --features planted");
     }
     println!("N={count} SEED={seed}");

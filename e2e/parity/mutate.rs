@@ -1,5 +1,7 @@
 //! Deliberate errors in the model, which the comparison must find.
 
+use drainplan::cluster::planted::plant;
+
 /// How many there are.
 pub const MUTATIONS: u8 = 12;
 
@@ -27,17 +29,4 @@ impl Drop for Planting {
     fn drop(&mut self) {
         plant(0);
     }
-}
-
-#[cfg(feature = "planted")]
-fn plant(number: u8) {
-    drainplan::cluster::planted::plant(number);
-}
-
-#[cfg(not(feature = "planted"))]
-fn plant(_: u8) {}
-
-/// Whether errors can be planted in this build.
-pub const fn possible() -> bool {
-    cfg!(feature = "planted")
 }

@@ -73,6 +73,16 @@ mod chosen {
 #[cfg(feature = "planted")]
 pub use chosen::{plant, planted};
 
+/// Whether errors can be planted in this build.
+#[must_use]
+pub const fn possible() -> bool {
+    cfg!(feature = "planted")
+}
+
+/// Chooses an error where there is one to choose.
+#[cfg(not(feature = "planted"))]
+pub const fn plant(_: u8) {}
+
 /// Whether this error is the chosen one.
 #[cfg(not(feature = "planted"))]
 #[must_use]

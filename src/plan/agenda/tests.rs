@@ -176,16 +176,21 @@ fn a_node_is_confirmed_empty_when_the_list_shows_nothing_that_is_not_known() {
     assert!(agenda.cluster().evictions.is_confirmed("a", START));
 }
 
-#[test]
-fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
-    let mut agenda = leading();
-    let eviction = Evict {
+/// Of a pod on node a.
+fn eviction() -> Evict {
+    Evict {
         pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
         uid: "uid-web-0".into(),
         node: "a".into(),
         spends: vec![],
         grace_period_seconds: None,
-    };
+    }
+}
+
+#[test]
+fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
+    let mut agenda = leading();
+    let eviction = eviction();
     let status: Status = serde_json::from_value(json!({"code": 429, "reason": "TooManyRequests",
         "message": "busy", "details": {"retryAfterSeconds": 10, "causes": [{"reason": "DisruptionBudget"}]}}))
     .unwrap();
@@ -205,15 +210,7 @@ fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
         .unwrap()
     };
     let known = Arc::clone(agenda.plans().by_uid("uid-p").unwrap());
-    let eviction = || {
-        Action::Evict(Evict {
-            pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
-            uid: "uid-web-0".into(),
-            node: "a".into(),
-            spends: vec![],
-            grace_period_seconds: None,
-        })
-    };
+    let eviction = || Action::Evict(eviction());
     for (phase, goes) in [("Draining", true), ("Done", false)] {
         agenda.writing.insert("uid-p".into(), in_progress(&status(phase)));
         assert_eq!(agenda.is_untimely("uid-p", &eviction()), !goes, "{phase}");
@@ -263,13 +260,7 @@ fn the_right_is_asked_for_once_at_a_time_again_when_it_is_denied_and_after_a_ref
     agenda.conclude(answer(Ok(Right::Granted)), at(210));
     assert_eq!(asks(&turn(&mut agenda, at(220))), []);
 
-    let eviction = Evict {
-        pod: crate::cluster::PodKey { namespace: "shop".into(), name: "web-0".into() },
-        uid: "uid-web-0".into(),
-        node: "a".into(),
-        spends: vec![],
-        grace_period_seconds: None,
-    };
+    let eviction = eviction();
     let status = |json| serde_json::from_value::<Status>(json).unwrap();
     let by_budget = status(json!({"code": 403, "details": {"causes": [{"reason": "DisruptionBudget"}]}}));
     let without = status(json!({"code": 403, "reason": "Forbidden", "message": "no"}));
