@@ -55,6 +55,16 @@ pub(super) fn missing(cluster: &Cluster) -> Vec<String> {
     missing
 }
 
+/// A file's name in messages, and its text; - is the standard input.
+pub(super) fn read(path: &Path) -> anyhow::Result<(String, String)> {
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read the standard input")?;
+        return Ok(("standard input".to_owned(), text));
+    }
+    Ok((path.display().to_string(), crate::cluster::read_text(path)?))
+}
+
 /// A source of objects.
 pub(super) enum Source {
     Live(Box<Live>),
@@ -69,13 +79,8 @@ impl Source {
         }
         let mut files = Files::default();
         for path in &global.from {
-            if path == Path::new("-") {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text).context("cannot read the standard input")?;
-                files.add_text("standard input", &text)?;
-            } else {
-                files.add_file(path)?;
-            }
+            let (name, text) = read(path)?;
+            files.add_text(&name, &text)?;
         }
         let (cluster, skipped) = files.finish();
         if !skipped.is_empty() && cluster.pods().next().is_none() && cluster.budgets().next().is_none() {

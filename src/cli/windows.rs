@@ -1,8 +1,5 @@
 //! `kubectl drainplan windows`: when a plan may work, from its file alone.
 
-use std::io::Read as _;
-use std::path::Path;
-
 use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
@@ -11,6 +8,7 @@ use serde::Serialize;
 
 use super::args::{Global, Windows};
 use super::output::Outcome;
+use super::source;
 use super::table::{self, Table};
 use crate::api::{DrainPlan, Window};
 use crate::cluster::yaml_documents;
@@ -37,23 +35,11 @@ struct Upcoming {
 }
 
 pub(super) fn run(global: &Global, windows: &Windows) -> anyhow::Result<Outcome> {
-    let (file, text) = read(&windows.file)?;
+    let (file, text) = source::read(&windows.file)?;
     let plan = plan(&file, &text)?;
     let at = windows.at.unwrap_or_else(Timestamp::now);
     let answer = answer(&plan, at, windows.next)?;
     Outcome::of(global.output, &answer, false, || table(&plan, &answer, at, table::width()))
-}
-
-fn read(path: &Path) -> anyhow::Result<(String, String)> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read the standard input")?;
-        return Ok(("standard input".to_owned(), text));
-    }
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read {file}; check the path and its permissions"))?;
-    Ok((file, text))
 }
 
 /// The one DrainPlan of a file; other objects beside it are passed over.
@@ -84,23 +70,16 @@ pub(super) fn plan(file: &str, text: &str) -> anyhow::Result<DrainPlan> {
 pub(super) fn answer(plan: &DrainPlan, at: Timestamp, next: usize) -> anyhow::Result<Answer> {
     let calendar =
         Calendar::of(&plan.spec).map_err(|problem| anyhow::anyhow!("{}: {problem}", plan.name_any()))?;
-    let open = calendar.open_at(at);
-    let mut upcoming: Vec<Upcoming> = Vec::new();
-    let mut from = Some(at);
-    while let Some(Open { opens: Some(opens), closes }) = from.and_then(|from| calendar.next_after(from)) {
-        if upcoming.len() == next {
-            break;
-        }
-        upcoming.push(Upcoming { opens, closes });
-        // Without an end in sight there is no next one.
-        from = closes.map(|_| opens);
-    }
+    let (open, first) = calendar.around(at);
+    let times = std::iter::successors(first, |open| calendar.following(open)).take(next);
+    let upcoming =
+        times.filter_map(|Open { opens, closes }| Some(Upcoming { opens: opens?, closes })).collect();
     Ok(Answer {
         open: open.is_some(),
         closes_at: open.and_then(|open| open.closes),
         upcoming,
         problems: problems(plan),
-        never: calendar.next_after(at).is_none(),
+        never: first.is_none(),
     })
 }
 

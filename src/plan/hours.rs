@@ -31,7 +31,7 @@ impl Hours {
         if planted(Planted::WindowIgnored) {
             return Self { open: Some(Open { opens: None, closes: None }), ..Self::default() };
         }
-        let (open, next) = (calendar.open_at(round.now), calendar.next_after(round.now));
+        let (open, next) = calendar.around(round.now);
         let closes = open.and_then(|open| open.closes);
         let opens = next.and_then(|next| next.opens);
         closes.into_iter().chain(opens).for_each(|change| round.wake(change));

@@ -66,14 +66,6 @@ struct Name {
 }
 
 impl Files {
-    /// Adds the objects of a file.
-    pub fn add_file(&mut self, path: &Path) -> Result<(), FileError> {
-        let file = path.display().to_string();
-        let bytes = fs::read(path).map_err(|source| FileError::Unreadable { file: file.clone(), source })?;
-        let text = String::from_utf8(bytes).map_err(|_| FileError::NotText { file: file.clone() })?;
-        self.add_text(&file, &text)
-    }
-
     /// Adds the objects of a text; `file` is its name in messages.
     pub fn add_text(&mut self, file: &str, text: &str) -> Result<(), FileError> {
         if looks_like_json(file, text) {
@@ -150,6 +142,16 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// It cannot be read, or is no text.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    let file = || path.display().to_string();
+    let bytes = fs::read(path).map_err(|source| FileError::Unreadable { file: file(), source })?;
+    String::from_utf8(bytes).map_err(|_| FileError::NotText { file: file() })
 }
 
 impl Place<'_> {

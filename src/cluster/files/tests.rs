@@ -109,8 +109,7 @@ fn errors_say_where_and_what() {
     );
     let message = failure("x.json", "{\"apiVersion\": ");
     assert!(message.starts_with("x.json, document 1: EOF while parsing"), "{message}");
-    let missing =
-        Files::default().add_file(Path::new("/nowhere/x.yaml")).expect_err("no such file").to_string();
+    let missing = read_text(Path::new("/nowhere/x.yaml")).expect_err("no such file").to_string();
     assert!(missing.starts_with("cannot read /nowhere/x.yaml: "), "{missing}");
 }
 

@@ -98,13 +98,24 @@ impl Calendar {
         Some(Open { opens: opens.max(before), closes: earlier(closes, after) })
     }
 
-    /// The next time that opens after an instant.
+    /// The time that is open at an instant, if any is, and the next one to come.
     #[must_use]
-    pub fn next_after(&self, at: Timestamp) -> Option<Open> {
-        let mut from = match self.open_at(at) {
-            Some(open) => open.closes?,
-            None => at,
-        };
+    pub fn around(&self, at: Timestamp) -> (Option<Open>, Option<Open>) {
+        match self.open_at(at) {
+            Some(open) => (Some(open), self.following(&open)),
+            None => (None, self.next_from(at)),
+        }
+    }
+
+    /// The next time that opens after one that is open.
+    #[must_use]
+    pub fn following(&self, open: &Open) -> Option<Open> {
+        self.next_from(open.closes?)
+    }
+
+    /// The first time that opens at an instant or later; the instant before is not open.
+    fn next_from(&self, at: Timestamp) -> Option<Open> {
+        let mut from = at;
         for _ in 0..MOST_EXCLUDED {
             if let Some((_, end)) = self.excluded(from) {
                 from = end;

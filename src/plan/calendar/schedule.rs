@@ -158,6 +158,9 @@ impl Schedule {
 fn has_a_day(text: &str) -> bool {
     let mut fields = text.split(' ').skip(2);
     let (Some(day), Some(month)) = (fields.next(), fields.next()) else { return false };
+    if day == "*" {
+        return true;
+    }
     let Ok(days) = CronParser::new().parse(&format!("* * {day} {month} *")) else { return false };
     let year = civil::date(2096, 1, 1).series(1.day()).take(366);
     year.filter_map(|day| as_if_utc(day.at(0, 0, 0, 0), false))

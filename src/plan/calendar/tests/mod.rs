@@ -72,10 +72,10 @@ fn a_time_that_never_opens_has_no_next_one() {
         Calendar::of(&spec(&["0 0 29 2 * | 1h | UTC"], &["2026-01-01T00:00:00Z/2400-01-01T00:00:00Z"]))
             .unwrap();
     assert_eq!(calendar.open_at(at("2028-02-29T00:10:00Z")), None);
-    let next = calendar.next_after(at("2026-06-01T00:00:00Z")).unwrap();
+    let next = calendar.around(at("2026-06-01T00:00:00Z")).1.unwrap();
     assert_eq!(next.opens, Some(at("2400-02-29T00:00:00Z")));
     let end_of_time = Calendar::of(&spec(&["0 0 1 1 * | 1h | UTC"], &[])).unwrap();
-    assert_eq!(end_of_time.next_after(Timestamp::MAX), None);
+    assert_eq!(end_of_time.around(Timestamp::MAX).1, None);
     assert_eq!(end_of_time.open_at(Timestamp::MIN), None);
 }
 
@@ -84,5 +84,5 @@ fn without_windows_any_time_is_open() {
     let any = Calendar::of(&spec(&[], &[])).unwrap();
     assert!(any.is_always_open());
     assert_eq!(any.open_at(at("2026-12-01T00:00:00Z")), Some(Open { opens: None, closes: None }));
-    assert_eq!(any.next_after(at("2026-12-01T00:00:00Z")), None);
+    assert_eq!(any.around(at("2026-12-01T00:00:00Z")).1, None);
 }

@@ -147,7 +147,7 @@ proptest! {
                 let closes = at + minutes(i64::try_from(shut).unwrap());
                 prop_assert_eq!(found.closes, Some(closes), "{} {:?} at {}", name, windows, at);
             }
-            let next = calendar.next_after(at);
+            let next = calendar.around(at).1;
             let from = index + if open[index] { shut.unwrap_or(open.len() - index) } else { 0 };
             if let Some(ahead) = open[from..].iter().position(|open| *open) {
                 let opens = night + minutes(first + i64::try_from(from + ahead).unwrap());
