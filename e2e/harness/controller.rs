@@ -51,6 +51,24 @@ impl Controller {
         Ok(Self { program, arguments, address: free()?, log, child: Mutex::new(None) })
     }
 
+    /// Another process, told that it runs in this pod; with an address and a log of its own.
+    pub fn in_pod(&self, namespace: &str, name: &str) -> Result<Self> {
+        let mut told = self.another()?;
+        let flag = told.arguments.iter().position(|argument| argument == "--pod-name");
+        let value = flag.and_then(|flag| told.arguments.get_mut(flag + 1)).context("it is told no pod")?;
+        name.clone_into(value);
+        told.arguments.extend(["--pod-namespace", namespace].map(str::to_owned));
+        told.log = self.log.with_extension(format!("{name}.log"));
+        Ok(told)
+    }
+
+    /// Another process with more arguments; with an address and a log of its own.
+    pub fn with(&self, more: &[&str]) -> Result<Self> {
+        let mut told = self.another()?;
+        told.arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+        Ok(told)
+    }
+
     /// Starts it and waits until it says that it is ready.
     pub async fn start(&self) -> Result<()> {
         self.spawn()?;
@@ -106,6 +124,16 @@ impl Controller {
         let mut child = self.held().take().context("the controller does not run")?;
         child.kill()?;
         child.wait()?;
+        Ok(())
+    }
+
+    /// SIGTERM, as a kubelet asks for the end.
+    pub fn terminate(&self) -> Result<()> {
+        let pid = self.held().as_ref().context("the controller does not run")?.id();
+        let asked = Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;
+        if !asked.success() {
+            bail!("the controller, process {pid}, cannot be asked to end: {asked}");
+        }
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl Installation {
         Ok(())
     }
 
-    fn leases(&self) -> Api<Lease> {
+    pub fn leases(&self) -> Api<Lease> {
         Api::namespaced(self.client(), NAMESPACE)
     }
 

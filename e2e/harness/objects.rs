@@ -13,6 +13,8 @@ pub struct Template {
     volumes: Vec<Value>,
     affinity: Option<Value>,
     apart: bool,
+    gates: Vec<Value>,
+    tolerations: Vec<Value>,
     restart_policy: &'static str,
 }
 
@@ -24,6 +26,8 @@ impl Template {
             volumes: Vec::new(),
             affinity: None,
             apart: false,
+            gates: Vec::new(),
+            tolerations: Vec::new(),
             restart_policy: "Always",
         }
     }
@@ -74,6 +78,20 @@ impl Template {
         self
     }
 
+    /// A taint of this key does not keep it away.
+    #[must_use]
+    pub fn tolerates(mut self, taint: &str) -> Self {
+        self.tolerations.push(json!({"key": taint, "operator": "Exists"}));
+        self
+    }
+
+    /// Not Ready before this condition of the pod is True.
+    #[must_use]
+    pub fn gate(mut self, condition: &str) -> Self {
+        self.gates.push(json!({"conditionType": condition}));
+        self
+    }
+
     /// Containers that are not started again, as Jobs want them.
     #[must_use]
     pub fn never_restarted(mut self) -> Self {
@@ -89,6 +107,8 @@ impl Template {
             "terminationGracePeriodSeconds": 5,
             "automountServiceAccountToken": false,
             "volumes": self.volumes,
+            "readinessGates": self.gates,
+            "tolerations": self.tolerations,
             "containers": [{"name": "main", "image": "registry.example/main:1"}],
         });
         let mut affinity = self.affinity.clone().unwrap_or_else(|| json!({}));

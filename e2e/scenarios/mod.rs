@@ -3,6 +3,7 @@
 mod endings;
 mod explained;
 mod gentle;
+mod own_pod;
 mod ownership;
 mod pace;
 mod pods;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Case> {
         gentle::cases(),
         explained::cases(),
         pods::cases(),
+        own_pod::cases(),
         ownership::cases(),
         endings::cases(),
         restart::cases(),

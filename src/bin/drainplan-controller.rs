@@ -10,9 +10,9 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, ValueEnum};
 use drainplan::api::IntOrPercent;
 use drainplan::api::syntax;
-use drainplan::engine;
 use drainplan::engine::failure::sentence;
 use drainplan::engine::lease::Identity;
+use drainplan::engine::{self, OwnPod};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tracing_subscriber::EnvFilter;
 
@@ -41,9 +41,13 @@ struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     identity: Option<String>,
     /// The pod that this runs in; it signs the lease with it. As a container is started again only after its end,
-    /// a restarted one takes the lease of its predecessor after 4 s.
+    /// a restarted one takes the lease of its predecessor after 4 s. On a node that is drained this pod goes last, and
+    /// another replica evicts it when one is Ready on another node.
     #[arg(long, value_name = "NAME", env = "POD_NAME", value_parser = object_name)]
     pod_name: Option<String>,
+    /// The namespace of that pod. Without it: the lease's.
+    #[arg(long, value_name = "NAMESPACE", env = "POD_NAMESPACE", value_parser = namespace)]
+    pod_namespace: Option<String>,
     /// How many nodes all plans together may hold cordoned, as a number or a percentage of all nodes, rounded down and at
     /// least 1. Nodes that a plan has left cordoned count until somebody uncordons them.
     #[arg(long, value_name = "NODES", default_value = "100%")]
@@ -85,6 +89,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         kube,
         listen: arguments.listen,
         identity: identity(&arguments),
+        own_pod: own_pod(&arguments),
         lease_namespace: arguments.lease_namespace,
         lease_name: arguments.lease_name,
         max_cordoned_nodes: arguments.max_cordoned_nodes,
@@ -99,6 +104,12 @@ fn identity(arguments: &Arguments) -> Identity {
         (None, Some(pod)) => Identity::of_pod(pod),
         (None, None) => Identity::of_host(&host_name()),
     }
+}
+
+fn own_pod(arguments: &Arguments) -> Option<OwnPod> {
+    let name = arguments.pod_name.clone()?;
+    let namespace = arguments.pod_namespace.as_ref().unwrap_or(&arguments.lease_namespace).clone();
+    Some(OwnPod { namespace, name })
 }
 
 fn namespace(name: &str) -> Result<String, &'static str> {

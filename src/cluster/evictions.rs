@@ -72,6 +72,8 @@ pub struct Evictions {
     moved: HashMap<Text, Timestamp>,
     /// Accepted evictions that no written status counts yet: pod uid and node.
     uncounted: HashSet<(Text, Text)>,
+    /// The pod of whoever acts, if the lease was handed over for its eviction.
+    handed_over: Option<Text>,
     /// Nodes for which a consistent list was asked whether they are empty, while no pod has come to light on them since.
     emptiness: HashMap<Text, Emptiness>,
 }
@@ -123,6 +125,15 @@ impl Evictions {
         for refusal in self.refusals.values_mut().filter(|refusal| refusal.budgets.contains(&key)) {
             refusal.retry_at = Timestamp::MIN;
         }
+    }
+    /// The lease is handed over, so that another replica evicts the pod of this one.
+    pub fn hand_over(&mut self, uid: Text) {
+        self.handed_over = Some(uid);
+    }
+    /// Whether that was tried for the pod.
+    #[must_use]
+    pub fn was_handed_over(&self, uid: &str) -> bool {
+        self.handed_over.as_deref() == Some(uid)
     }
     /// Drops what has waited too long to be seen.
     pub fn expire(&mut self, now: Timestamp) {

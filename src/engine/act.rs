@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::call::{CallError, result_of, within};
-use super::lease::Leadership;
+use super::lease::{Leadership, Resign};
 use super::metrics::{EvictionResult, Metrics};
 use super::pace::Pace;
 use super::watch::seen;
@@ -40,6 +40,7 @@ pub struct Hands {
     leadership: watch::Receiver<Leadership>,
     metrics: Metrics,
     pace: Pace,
+    resign: Option<Resign>,
 }
 
 impl From<CallError> for Failure {
@@ -50,13 +51,19 @@ impl From<CallError> for Failure {
 
 impl Hands {
     pub fn new(client: Client, leadership: watch::Receiver<Leadership>, metrics: Metrics) -> Self {
-        Self { client, leadership, metrics, pace: Pace::default() }
+        Self { client, leadership, metrics, pace: Pace::default(), resign: None }
     }
 
     /// Sends no more than that.
     #[must_use]
     pub fn at(self, pace: Pace) -> Self {
         Self { pace, ..self }
+    }
+
+    /// Gives the lease back by that.
+    #[must_use]
+    pub fn resigning(self, resign: Resign) -> Self {
+        Self { resign: Some(resign), ..self }
     }
 
     /// Waits for the turn of a request; how long it may take then. Without any time it is not sent.
@@ -84,6 +91,12 @@ impl Hands {
             Errand::ReadScale { namespace, owner } => self.read_scale(namespace, owner).await,
             Errand::AskRight { namespace } => self.ask_right(namespace).await,
             Errand::Evict(eviction) => self.evict(eviction).await,
+            Errand::HandOver => {
+                if let Some(resign) = &self.resign {
+                    resign.resign().await;
+                }
+                Outcome::HandedOver
+            }
         }
     }
 

@@ -145,6 +145,9 @@ impl Controller {
                     tracing::info!(pod = %eviction.pod.name, namespace = %eviction.pod.namespace,
                         node = %eviction.node, uid = %eviction.uid, "evicting");
                 }
+                Errand::HandOver => tracing::info!(
+                    "handing over to another replica: of a node that is drained only the pod of this one is left"
+                ),
                 _ => {}
             }
             self.running.spawn(self.parts.hands.clone().carry_out(errand));

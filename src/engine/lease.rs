@@ -23,7 +23,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::PostParams;
 use kube::{Api, Client};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tracing::{info, warn};
 
@@ -31,8 +31,10 @@ use super::call::{CallError, result_of, within};
 use super::metrics::Metrics;
 
 mod identity;
+mod resign;
 
 pub use identity::{Identity, SameIdentity};
+pub use resign::Resign;
 
 /// The lease's times. `retry` < `renew_deadline` < `duration`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +132,8 @@ pub struct Elector {
     held: bool,
     /// The record of somebody else that was last read.
     seen: Option<Seen>,
+    /// Who asks for the lease to be given back to others; told when it is.
+    resign: (Resign, mpsc::Receiver<oneshot::Sender<()>>),
 }
 
 /// A record of somebody else.
@@ -167,8 +171,15 @@ impl Elector {
             ours: None,
             held: false,
             seen: None,
+            resign: Resign::channel(),
         };
         (elector, receiver)
+    }
+
+    /// Makes this replica leave the lease to the others.
+    #[must_use]
+    pub fn resignation(&self) -> Resign {
+        self.resign.0.clone()
     }
 
     /// Holds the lease whenever it can be had, until `stop`; then gives it back, so that a successor need not wait.
@@ -186,6 +197,12 @@ impl Elector {
                 biased;
                 () = &mut stop => break,
                 () = at(until) => self.lapse(),
+                Some(asked) = self.resign.1.recv() => {
+                    self.release().await;
+                    // Long enough for any other replica to take it, which looks every `retry`.
+                    tick.reset_after(self.timings.duration);
+                    let _ = asked.send(());
+                }
                 _ = tick.tick() => {
                     let was_leading = until.is_some();
                     self.attempt().await;

@@ -46,7 +46,7 @@ use serve::{Health, Server};
 use signals::Shutdown;
 
 use crate::api::{DrainPlan, IntOrPercent};
-use crate::cluster::ObjectKind;
+use crate::cluster::{ObjectKind, PodKey};
 use crate::plan::Settings;
 
 /// A loop that has not turned for so long hangs: it turns at least every 30 s.
@@ -54,6 +54,12 @@ const SILENCE: Duration = Duration::from_mins(2);
 
 /// How audit logs and servers see the controller.
 const AGENT: &str = concat!("drainplan-controller/", env!("CARGO_PKG_VERSION"));
+
+/// The pod that the process runs in.
+pub struct OwnPod {
+    pub namespace: String,
+    pub name: String,
+}
 
 /// What the process is told.
 pub struct Options {
@@ -66,6 +72,8 @@ pub struct Options {
     pub lease_name: String,
     /// How this replica signs the lease.
     pub identity: Identity,
+    /// The pod that this runs in.
+    pub own_pod: Option<OwnPod>,
     /// How many nodes all plans together may hold cordoned.
     pub max_cordoned_nodes: IntOrPercent,
     /// How many requests a second it may send, but for watches and the lease; 0 is no limit.
@@ -119,13 +127,21 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         metrics.clone(),
     );
     let controller = Controller::new(controller::Parts {
-        hands: Hands::new(client, leadership.clone(), metrics.clone()).at(pace),
+        hands: Hands::new(client, leadership.clone(), metrics.clone())
+            .at(pace)
+            .resigning(elector.resignation()),
         observations,
         leadership,
         publisher,
         metrics: metrics.clone(),
         health: health.clone(),
-        settings: Settings { max_cordoned_nodes: options.max_cordoned_nodes, ..Settings::default() },
+        settings: Settings {
+            max_cordoned_nodes: options.max_cordoned_nodes,
+            own_pod: options
+                .own_pod
+                .map(|own| PodKey { namespace: own.namespace.into(), name: own.name.into() }),
+            ..Settings::default()
+        },
     });
 
     // The loop ends first; only then is the lease given back and the last events sent. A request that was not answered

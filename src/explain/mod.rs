@@ -196,9 +196,15 @@ impl<'a> Explainer<'a> {
         Judgement { treatment, verdict, wait, spends, order, changes_at }
     }
 
-    /// Why a pod waits for those of a lower order that are left on its node: never better than they do.
+    /// Why a pod waits for those of a lower order that are left on its node: never better than they do. The pod of whoever
+    /// drains has no order and comes after all.
     #[must_use]
-    pub fn behind(&self, pod: &Pod, order: i32, earlier: &[(&Pod, i32, Option<Outlook>)]) -> Option<Wait> {
+    pub fn behind(
+        &self,
+        pod: &Pod,
+        order: Option<i32>,
+        earlier: &[(&Pod, i32, Option<Outlook>)],
+    ) -> Option<Wait> {
         rules::behind(self.cluster, pod, order, earlier)
     }
 

@@ -111,26 +111,38 @@ pub(super) fn awaiting_order(_: &Case<'_, '_>) -> Option<Said> {
     None
 }
 
-/// A pod whose turn comes after those of a lower order.
+/// A pod whose turn comes after those of a lower order; without an order it is the controller's own, which goes last.
 pub(super) fn behind(
     cluster: &Cluster,
     pod: &Pod,
-    order: i32,
+    order: Option<i32>,
     earlier: &[(&Pod, i32, Option<Outlook>)],
 ) -> Option<Wait> {
     let first = earlier.iter().map(|(_, order, _)| *order).min()?;
     let outlook = earlier.iter().filter_map(|(.., outlook)| *outlook).max().unwrap_or(Outlook::WillClear);
+    let pods = words::count(earlier.len(), "pod");
+    let are = if earlier.len() == 1 { "is" } else { "are" };
+    let names = words::list(earlier, |(pod, ..)| pod.name.to_string());
+    let (message, otherwise) = match order {
+        Some(order) => (
+            format!(
+                "Its order is {order}, and {pods} of a lower order, from {first} on, {are} still on the node: {names}."
+            ),
+            ", or change the orders in spec.pods.rules",
+        ),
+        None => (
+            format!(
+                "The controller that drains the node runs in this pod, so it goes last, and {pods} {are} still on the \
+                 node: {names}."
+            ),
+            "",
+        ),
+    };
     Some(Wait {
         reason: Reason::AwaitingOrder,
         outlook,
         budgets: cluster.budgets_of(pod).map(|budget| budget.name.clone()).collect(),
-        message: format!(
-            "Its order is {order}, and {} of a lower order, from {first} on, {} still on the node: {}.",
-            words::count(earlier.len(), "pod"),
-            if earlier.len() == 1 { "is" } else { "are" },
-            words::list(earlier, |(pod, ..)| pod.name.to_string())
-        ),
-        remedy: "nothing to change: wait until those are gone, or change the orders in spec.pods.rules"
-            .to_owned(),
+        message,
+        remedy: format!("nothing to change: wait until those are gone{otherwise}"),
     })
 }

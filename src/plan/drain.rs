@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::run::{Emptied, Run};
 use super::survey::Surveyed;
-use super::{Action, Evict, Round};
+use super::{Action, Evict, Round, own_pod};
 use crate::api::{PodPolicy, Reason};
 use crate::budget::Cause;
 use crate::cluster::planted::{Planted, planted};
@@ -48,6 +48,10 @@ pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
                 continue;
             }
             if !ready {
+                continue;
+            }
+            if let Some(hand_over) = own_pod::hand_over(round, &surveyed.pod) {
+                chosen.push(hand_over);
                 continue;
             }
             chosen.push(Action::Evict(Evict {

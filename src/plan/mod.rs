@@ -16,6 +16,7 @@ mod drain;
 mod gates;
 mod hours;
 mod memory;
+mod own_pod;
 mod ownership;
 mod report;
 mod run;
@@ -72,6 +73,8 @@ pub struct Settings {
     pub max_cordoned_nodes: IntOrPercent,
     /// How long a new pod may take to become Ready before it is evicted as one that is not.
     pub settling: SignedDuration,
+    /// The pod that whoever acts runs in; `None` outside the cluster.
+    pub own_pod: Option<PodKey>,
 }
 
 impl Default for Settings {
@@ -79,7 +82,7 @@ impl Default for Settings {
         let seconds = SignedDuration::from_secs;
         let patience = Patience { overdue: seconds(30), stale: seconds(30), starting: seconds(600) };
         let max_cordoned_nodes = IntOrPercent::Percent("100%".to_owned());
-        Self { patience, lookahead: 50, max_cordoned_nodes, settling: seconds(30) }
+        Self { patience, lookahead: 50, max_cordoned_nodes, settling: seconds(30), own_pod: None }
     }
 }
 
@@ -139,6 +142,13 @@ pub enum Action {
         node: Text,
         /// Which draining of the node asks.
         since: Timestamp,
+    },
+    /// Let another replica go on: all that is left on a node is the pod that whoever acts runs in.
+    HandOver {
+        /// The uid of that pod.
+        pod: Text,
+        /// The name of another replica's pod.
+        to: Text,
     },
 }
 

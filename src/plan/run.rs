@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         let since = *record.started_at.get_or_insert(now);
         let deadline = since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
         round.wake(deadline);
-        let survey = Survey::of(&node, round.cluster, &round.explainer, &self.policy);
+        let survey = Survey::of(&node, round, &self.policy);
         for changes_at in survey.pods.iter().filter_map(|surveyed| surveyed.judgement.changes_at) {
             round.wake(changes_at);
         }

@@ -139,7 +139,7 @@ impl Run<'_> {
         if let Some(taint) = node.taints.iter().find_map(|taint| foreign(&taint.key)) {
             return Some((NodeReason::ClaimedByOther, words::taken_away(taint)));
         }
-        let survey = Survey::of(node, round.cluster, &round.explainer, &self.policy);
+        let survey = Survey::of(node, round, &self.policy);
         let blocked = words::blocked(&survey);
         self.surveys.insert(node.name.clone(), survey);
         blocked.map(|message| (NodeReason::Blocked, message)).or_else(|| self.hours.obstacle(self, round.now))

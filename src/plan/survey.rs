@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::Round;
+use super::own_pod::is_own;
 use crate::api::{Outlook, PodPolicy, Reason};
 use crate::cluster::{Cluster, Node, Pod};
-use crate::explain::{Explainer, Judgement, Treatment, Wait};
+use crate::explain::{Judgement, Treatment, Wait};
 
 /// The pods that must leave a node before it is drained.
 #[derive(Debug, Default)]
@@ -22,20 +24,24 @@ pub struct Surveyed {
 
 impl Survey {
     /// Judges the pods of a node; those that may stay are left out.
-    pub fn of(node: &Node, cluster: &Cluster, explainer: &Explainer<'_>, policy: &PodPolicy) -> Self {
-        let judged = cluster
+    pub fn of(node: &Node, round: &Round<'_>, policy: &PodPolicy) -> Self {
+        let judged = round
+            .cluster
             .pods_on(&node.name)
-            .map(|pod| Surveyed { pod: Arc::clone(pod), judgement: explainer.judge(pod, policy) });
+            .map(|pod| Surveyed { pod: Arc::clone(pod), judgement: round.explainer.judge(pod, policy) });
         let pods = judged.filter(|surveyed| surveyed.judgement.treatment != Treatment::Ignore).collect();
         let mut survey = Self { pods };
-        survey.line_up(explainer);
+        survey.line_up(round);
         survey
     }
 
-    /// Pods wait until those of a lower order are gone. What would hold them for ever is still said.
-    fn line_up(&mut self, explainer: &Explainer<'_>) {
-        let orders = || self.pods.iter().map(|surveyed| surveyed.judgement.order);
-        if orders().min() == orders().max() {
+    /// Pods wait until those of a lower order are gone, and the own pod until all are. What would hold them for ever is
+    /// still said.
+    fn line_up(&mut self, round: &Round<'_>) {
+        let is_own = |pod: &Pod| is_own(round.settings.own_pod.as_ref(), pod);
+        let turn = |surveyed: &Surveyed| (is_own(&surveyed.pod), surveyed.judgement.order);
+        let turns = || self.pods.iter().map(turn);
+        if turns().min() == turns().max() {
             return;
         }
         let mut behind = Vec::new();
@@ -47,14 +53,15 @@ impl Survey {
             if pod.terminating() || own.is_some_and(stronger) {
                 continue;
             }
-            let earlier = self.pods.iter().filter(|other| other.judgement.order < judgement.order);
+            let earlier = self.pods.iter().filter(|other| turn(other) < turn(surveyed));
             let told: Vec<_> = earlier
                 .map(|other| {
                     let outlook = other.judgement.wait.as_ref().map(|wait| wait.outlook);
                     (&*other.pod, other.judgement.order, outlook)
                 })
                 .collect();
-            behind.push((number, explainer.behind(pod, judgement.order, &told)));
+            let order = (!is_own(pod)).then_some(judgement.order);
+            behind.push((number, round.explainer.behind(pod, order, &told)));
         }
         for (number, wait) in behind {
             if let (Some(surveyed), Some(wait)) = (self.pods.get_mut(number), wait) {

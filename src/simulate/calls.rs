@@ -66,7 +66,7 @@ impl Call {
             Errand::ReadScale { .. } => CallKind::Scale,
             Errand::AskRight { .. } => CallKind::Right,
             Errand::Evict(_) if self.stage == 0 => CallKind::Look,
-            Errand::Evict(_) => CallKind::Evict,
+            Errand::Evict(_) | Errand::HandOver => CallKind::Evict,
         }
     }
 }
@@ -75,6 +75,10 @@ impl World {
     /// A process begins an errand.
     pub(super) fn begin(&mut self, process: usize, errand: Errand) {
         let Some(life) = self.processes.get(process).map(|process| process.life) else { return };
+        if matches!(errand, Errand::HandOver) {
+            self.resign(process);
+            return self.hand_in(process, life, Outcome::HandedOver);
+        }
         if let Errand::Evict(eviction) = &errand {
             self.tell(Fact::EvictionSent { process, eviction: eviction.clone() });
         }
@@ -216,6 +220,8 @@ impl World {
             Errand::AskRight { .. } => Response::Right(self.right.clone()),
             Errand::Evict(eviction) if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
             Errand::Evict(eviction) => self.evict(process, eviction, sent),
+            // It is no call: the elector does it.
+            Errand::HandOver => Response::Pods(Vec::new()),
         }
     }
 
@@ -353,6 +359,7 @@ impl World {
                 Outcome::Scale { owner: owner.uid, scale: Scale::Unreadable(failure.message.into()) }
             }
             Errand::Evict(eviction) => Outcome::Eviction { eviction, answer: Answer::Unanswered(failure) },
+            Errand::HandOver => Outcome::HandedOver,
         };
         self.hand_in(process, life, outcome);
     }

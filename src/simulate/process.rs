@@ -261,6 +261,22 @@ impl World {
         }
     }
 
+    /// The leader leaves its lease to the others and lives on.
+    pub(super) fn resign(&mut self, process: usize) {
+        if !self.holds_lease(process) || self.lease.act_until.is_some() {
+            return;
+        }
+        if self.cut_off(process) {
+            // It cannot give back what it cannot reach.
+            self.lease_unattended();
+            self.lease.act_until = Some(self.now);
+            return;
+        }
+        self.lease.act_until = Some(self.now);
+        let look = self.takes("lease", Span { least: Duration::ZERO, most: LEASE_LOOK });
+        self.after(look, Event::LeaseFree(self.lease.epoch));
+    }
+
     // --- faults ---
 
     pub(super) fn crash(&mut self, process: usize, back: Duration) {

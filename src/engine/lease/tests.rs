@@ -14,6 +14,7 @@ struct Replica {
     line: Line,
     metrics: Metrics,
     stop: Option<oneshot::Sender<()>>,
+    resign: Resign,
     signature: String,
     task: JoinHandle<Result<(), SameIdentity>>,
 }
@@ -29,10 +30,11 @@ fn start_as(api: &FakeApi, identity: Identity) -> Replica {
     let (elector, leadership) =
         Elector::new(client, "ns", "drainplan", identity, Timings::default(), metrics.clone());
     let (stop, stopped) = oneshot::channel::<()>();
+    let resign = elector.resignation();
     let task = tokio::spawn(elector.run(async move {
         let _ = stopped.await;
     }));
-    Replica { leadership, line, metrics, stop: Some(stop), signature, task }
+    Replica { leadership, line, metrics, stop: Some(stop), resign, signature, task }
 }
 
 impl Replica {
@@ -350,4 +352,35 @@ async fn two_on_one_host_are_two_replicas() {
     tokio::time::advance(Duration::from_mins(1)).await;
     first.stop().await;
     second.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_resigns_leaves_the_lease_to_another_and_follows_it() {
+    let api = FakeApi::default();
+    let mut a = start(&api, "a");
+    a.leads().await;
+    let mut b = start(&api, "b");
+    b.follows("a").await;
+    a.resign.resign().await;
+    assert_eq!(a.may_act(), None);
+    let took = b.leads().await;
+    assert!(took <= Duration::from_secs(2), "{took:?}");
+    a.follows("b").await;
+    assert_eq!(spec(&api).lease_transitions, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_else_takes_comes_back_after_its_duration() {
+    let api = FakeApi::default();
+    let mut a = start(&api, "a");
+    a.leads().await;
+    a.resign.resign().await;
+    assert_eq!(spec(&api).holder_identity, None);
+    let took = a.leads().await;
+    assert_eq!(took, Duration::from_secs(15));
+    // Who does not act has nothing to give back.
+    let mut b = start(&api, "b");
+    b.follows("a").await;
+    b.resign.resign().await;
+    assert_eq!(spec(&api).holder_identity.as_ref(), Some(&a.signature));
 }

@@ -4,12 +4,15 @@
 //! errand, and carry out the errands that come out; so there is one bookkeeping, as there is one [`decide`]. An
 //! errand is not begun twice: each is under way, waiting after a failure, or free.
 
+mod errands;
+mod hand_over;
 mod pace;
 mod plans;
 mod random;
 #[cfg(test)]
 mod tests;
 
+pub use errands::{Answer, Errand, Failure, Moment, Outcome, StatusWrite};
 pub use plans::{PlanChange, PlanStore, Seen};
 pub use random::Random;
 
@@ -28,6 +31,7 @@ use crate::cluster::{
     self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, OwnerRef, Raw, Refusal, Right, Scale,
     Text,
 };
+use hand_over::HandOver;
 use pace::{Few, Task, Tasks, doubled, jittered};
 
 /// How long changes are collected before a decision.
@@ -39,98 +43,6 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Waits after a refusal: the first, the longest.
 const REFUSED_FIRST: Duration = Duration::from_secs(1);
 const REFUSED_LONGEST: Duration = Duration::from_mins(1);
-
-/// One instant on two clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// Of the wall clock: what is written down is in it.
-    pub wall: Timestamp,
-    /// Since the start of the process, by a clock that nobody sets: waits are counted in it.
-    pub steady: Duration,
-}
-
-/// Something to be done on the server, now.
-#[derive(Debug, Clone)]
-pub enum Errand {
-    /// Write a plan's status, unless the plan has changed since it was read.
-    WriteStatus(Box<StatusWrite>),
-    /// Put our finalizer on a plan.
-    AddFinalizer(Box<ObjectMeta>),
-    /// Take our finalizer off a plan, which may end its object.
-    RemoveFinalizer(Box<ObjectMeta>),
-    /// Patch a node by a JSON patch that tests its resourceVersion.
-    PatchNode { node: Text, change: NodeChange, patch: serde_json::Value },
-    /// List the pods of a node from the server itself.
-    ListPods { node: Text, since: Timestamp },
-    /// List the plans from the server itself.
-    ListPlans,
-    /// Read the scale of an owner that is not watched.
-    ReadScale { namespace: Text, owner: OwnerRef },
-    /// Ask the server whether whoever asks may evict pods, in a namespace or in all of them.
-    AskRight { namespace: Option<Text> },
-    /// Look at the pod again, then evict exactly it.
-    Evict(Evict),
-}
-
-/// A status to be written.
-#[derive(Debug, Clone)]
-pub struct StatusWrite {
-    /// The plan as it was read.
-    pub plan: Arc<DrainPlan>,
-    pub status: DrainPlanStatus,
-    /// The accepted evictions that the status counts.
-    pub counted: HashSet<(Text, Text)>,
-    /// To be published once it is written.
-    pub notices: Vec<Notice>,
-}
-
-/// What came of an errand.
-#[derive(Debug)]
-pub enum Outcome {
-    /// A plan's status was written, or not.
-    Status {
-        uid: String,
-        counted: HashSet<(Text, Text)>,
-        notices: Vec<Notice>,
-        result: Result<DrainPlan, Failure>,
-    },
-    /// Our finalizer was put on a plan or taken off; `None` when the plan is gone by that, or cannot be read.
-    Finalizer { uid: String, result: Result<Option<DrainPlan>, Failure> },
-    /// A node was patched.
-    Node { name: Text, result: Result<Raw, Failure> },
-    /// The server has listed the pods of a node: their uids.
-    Listed { node: Text, since: Timestamp, pods: Result<Vec<String>, Failure> },
-    /// The server has listed the plans.
-    Plans(Result<Vec<Seen>, Failure>),
-    /// The scale of an owner was read.
-    Scale { owner: Text, scale: Scale },
-    /// The server has said whether pods may be evicted.
-    Right { namespace: Option<Text>, answer: Result<Right, Failure> },
-    /// An eviction was answered.
-    Eviction { eviction: Evict, answer: Answer },
-}
-
-/// Why a call has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The code of the server's answer; `None` when there was none, and it may have been carried out all the same.
-    pub code: Option<u16>,
-    /// A sentence.
-    pub message: String,
-}
-
-/// What an eviction was answered.
-#[derive(Debug)]
-pub enum Answer {
-    /// 201.
-    Accepted,
-    /// Nothing was evicted: the pod is gone, going, or another one.
-    Withdrawn,
-    /// It was refused, with the server's own words.
-    Refused(Box<Status>),
-    /// No answer that says whether it was carried out.
-    Unanswered(Failure),
-}
 
 /// Whether this process acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,6 +73,10 @@ pub struct Agenda {
     /// The nodes in progress by the status of a plan that is being written.
     writing: HashMap<String, HashSet<String>>,
     errands: Vec<Errand>,
+    /// How many errands were taken whose outcome has not come.
+    under_way: usize,
+    /// How far it has come in handing over.
+    hand_over: HandOver,
     decide_at: Duration,
     /// How long the last decision took.
     took: Duration,
@@ -182,6 +98,8 @@ impl Agenda {
             lead: Lead::No,
             writing: HashMap::new(),
             errands: Vec::new(),
+            under_way: 0,
+            hand_over: HandOver::default(),
             decide_at: SAFETY_NET,
             took: Duration::ZERO,
         }
@@ -213,6 +131,7 @@ impl Agenda {
 
     /// What is to be done now. Each comes back as an [`Outcome`].
     pub fn take_errands(&mut self) -> Vec<Errand> {
+        self.under_way += self.errands.len();
         std::mem::take(&mut self.errands)
     }
 
@@ -277,7 +196,7 @@ impl Agenda {
             // Whoever acts next begins anew, this process too.
             self.cluster.oddities = Oddities::default();
         }
-        if !may_act || !self.synced() || !self.leads(now) {
+        if !may_act || self.hand_over.is_asked_for() || !self.synced() || !self.leads(now) {
             return None;
         }
         self.cluster.evictions.expire(now.wall);
@@ -304,6 +223,9 @@ impl Agenda {
     /// Begins what was decided, unless it is under way or has to wait.
     pub fn follow(&mut self, decisions: Decisions, took: Duration, now: Moment) {
         self.took = took;
+        if self.winds_up(&decisions, now) {
+            return self.wind_up(decisions, now);
+        }
         self.cluster.oddities.seen(decisions.oddities, now.wall);
         for action in decisions.sweep {
             self.begin(None, action, now);
@@ -340,8 +262,19 @@ impl Agenda {
         }
     }
 
-    fn follow_plan(&mut self, decision: Decision, now: Moment) {
-        if let Some(status) = decision.status
+    fn follow_plan(&mut self, mut decision: Decision, now: Moment) {
+        self.report(&mut decision, now);
+        let Some(plan) = self.plans.metadata_of(&decision.uid).cloned() else { return };
+        for action in decision.actions {
+            if !self.is_untimely(&decision.uid, &action) {
+                self.begin(Some(&plan), action, now);
+            }
+        }
+    }
+
+    /// Writes the status, if it is worth it.
+    fn report(&mut self, decision: &mut Decision, now: Moment) {
+        if let Some(status) = decision.status.take()
             && let Some(plan) = self.plans.by_uid(&decision.uid).cloned()
             && self.worth_writing(&plan, &decision.uid, &status, now)
             && self.tasks.begin(Task::Status(decision.uid.clone()), now.steady)
@@ -351,12 +284,6 @@ impl Agenda {
             let counted = self.cluster.evictions.uncounted();
             let write = StatusWrite { plan: Arc::clone(&plan), status, counted, notices };
             self.errands.push(Errand::WriteStatus(Box::new(write)));
-        }
-        let Some(plan) = self.plans.metadata_of(&decision.uid).cloned() else { return };
-        for action in decision.actions {
-            if !self.is_untimely(&decision.uid, &action) {
-                self.begin(Some(&plan), action, now);
-            }
         }
     }
 
@@ -395,7 +322,8 @@ impl Agenda {
             (Action::RemoveFinalizer, Some(plan)) => {
                 (Task::Finalizer(uid), Errand::RemoveFinalizer(Box::new(plan.clone())))
             }
-            (Action::AddFinalizer | Action::RemoveFinalizer, None) => return,
+            // It is looked at before anything else is followed.
+            (Action::AddFinalizer | Action::RemoveFinalizer, None) | (Action::HandOver { .. }, _) => return,
             (Action::PatchNode { node, change, patch }, _) => {
                 (Task::Node(node.to_string()), Errand::PatchNode { node, change, patch })
             }
@@ -431,7 +359,9 @@ impl Agenda {
     /// Takes in what came of an errand. Returns the plan whose status was written, and what is worth publishing.
     pub fn conclude(&mut self, outcome: Outcome, now: Moment) -> Option<(DrainPlan, Vec<Notice>)> {
         self.decide_soon(now);
+        self.under_way = self.under_way.saturating_sub(1);
         match outcome {
+            Outcome::HandedOver => self.hand_over = HandOver::default(),
             Outcome::Status { uid, counted, notices, result } => {
                 self.written.insert(uid.clone(), now.steady);
                 self.writing.remove(&uid);

@@ -273,3 +273,75 @@ fn the_right_is_asked_for_once_at_a_time_again_when_it_is_denied_and_after_a_ref
     agenda.conclude(answer(Err(Failure { code: None, message: "no answer".into() })), at(250));
     assert_eq!(agenda.cluster().rights.of("shop"), Some(&Right::Unanswered));
 }
+
+/// What is decided when only the own pod is left on a node, and something else could be evicted.
+fn hand_over() -> Decisions {
+    let hand_over = Action::HandOver { pod: "uid-own".into(), to: "other".into() };
+    let actions = vec![Action::Evict(eviction()), hand_over];
+    let decision = Decision { plan: "p".into(), uid: "uid-p".into(), status: None, actions };
+    Decisions { plans: vec![decision], ..Decisions::default() }
+}
+
+#[test]
+fn before_the_lease_is_handed_over_nothing_new_is_begun_and_all_is_answered() {
+    let mut agenda = leading();
+    let errands = turn(&mut agenda, at(5));
+    let write = write_of(&errands);
+    agenda.follow(hand_over(), Duration::ZERO, at(10));
+    assert!(agenda.take_errands().is_empty(), "an answer is still to come");
+    agenda.conclude(refused(&write), at(20));
+    agenda.follow(hand_over(), Duration::ZERO, at(30));
+    assert!(matches!(agenda.take_errands().as_slice(), [Errand::HandOver]));
+    assert!(agenda.cluster().evictions.was_handed_over("uid-own"));
+    assert!(agenda.decide(true, at(40)).is_none(), "the lease is as good as gone");
+    agenda.conclude(Outcome::HandedOver, at(50));
+    assert!(agenda.decide(false, at(60)).is_none());
+    // It comes back, and whoever acts reads first what the other has written.
+    assert!(agenda.decide(true, at(20_000)).is_none());
+    assert!(matches!(agenda.take_errands().as_slice(), [Errand::ListPlans]));
+}
+
+#[test]
+fn what_is_not_answered_in_time_is_no_reason_to_stand_still() {
+    let mut agenda = leading();
+    let errands = turn(&mut agenda, at(5));
+    write_of(&errands);
+    agenda.follow(hand_over(), Duration::ZERO, at(10));
+    assert!(agenda.take_errands().is_empty() && agenda.decide_at() <= at(5010).steady);
+    agenda.follow(hand_over(), Duration::ZERO, at(5009));
+    assert!(agenda.take_errands().is_empty());
+    agenda.follow(hand_over(), Duration::ZERO, at(5010));
+    assert!(
+        matches!(agenda.take_errands().as_slice(), [Errand::Evict(_)]),
+        "the rest of the decision is followed"
+    );
+    assert!(agenda.cluster().evictions.was_handed_over("uid-own"), "and the own pod is evicted next");
+}
+
+#[test]
+fn what_is_not_written_yet_is_written_before_the_lease_is_handed_over() {
+    let mut agenda = leading();
+    let first = write_of(&turn(&mut agenda, at(5)));
+    let mut written = plan(8, false);
+    written.status = Some(first.status.clone());
+    let (counted, notices) = (first.counted.clone(), vec![]);
+    agenda.conclude(Outcome::Status { uid: "uid-p".into(), counted, notices, result: Ok(written) }, at(10));
+    let with = |message: &str| {
+        let mut status = first.status.clone();
+        status.blocked_on = Some(message.to_owned());
+        let mut decisions = hand_over();
+        decisions.plans[0].status = Some(status);
+        decisions
+    };
+    agenda.follow(
+        Decisions {
+            plans: vec![Decision { actions: vec![], ..with("x").plans[0].clone() }],
+            ..Decisions::default()
+        },
+        Duration::ZERO,
+        at(20),
+    );
+    assert!(agenda.take_errands().is_empty(), "it is too soon after the last one");
+    agenda.follow(with("x"), Duration::ZERO, at(30));
+    write_of(&agenda.take_errands());
+}

@@ -6,6 +6,7 @@ mod deadlock;
 mod endings;
 mod gates;
 mod marks;
+mod own_pod;
 mod ownership;
 mod pace;
 mod rights;
@@ -155,7 +156,7 @@ impl World {
                     self.cluster.evictions.ask_empty(node.clone(), since);
                     self.cluster.evictions.confirm_empty(&node, since);
                 }
-                Action::AddFinalizer | Action::RemoveFinalizer => {}
+                Action::AddFinalizer | Action::RemoveFinalizer | Action::HandOver { .. } => {}
             }
         }
         done
