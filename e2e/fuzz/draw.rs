@@ -26,6 +26,7 @@ pub fn scenario(seed: u64) -> Scenario {
         seed,
         timing: timing(&mut chance),
         processes: chance.count(1, 2),
+        most_cordoned: most_cordoned(&mut chance),
         nodes,
         spares,
         workloads,
@@ -38,8 +39,13 @@ pub fn scenario(seed: u64) -> Scenario {
         let spec = spec(&mut chance, &scenario.nodes);
         scenario.plans.push((at, plan(&format!("plan-{number}"), &spec)));
     }
+    let tight = chance.percent(10);
+    if tight {
+        fill(&mut chance, &mut scenario);
+    }
     // Some runs are quiet, most are not; most of what goes wrong goes wrong while there is much to do.
-    let faults = if chance.percent(10) { 0 } else { chance.number(1, 40) };
+    let most = if tight { 8 } else { 40 };
+    let faults = if chance.percent(10) { 0 } else { chance.number(1, most) };
     for _ in 0..faults {
         let longest = if chance.percent(70) { 15_000 } else { 60_000 };
         let at = chance.millis(0, longest);
@@ -72,9 +78,41 @@ fn nodes(chance: &mut Chance) -> Vec<NodeSetup> {
         .map(|number| {
             let mut node = NodeSetup::new(&format!("node-{number}"), "old", capacity);
             node.cordoned = chance.percent(7);
+            let zone = if chance.percent(50) { "east" } else { "west" };
+            node.labels.push((ZONE.to_owned(), zone.to_owned()));
             node
         })
         .collect()
+}
+
+/// The label by which nodes are of two zones.
+const ZONE: &str = "zone";
+
+fn most_cordoned(chance: &mut Chance) -> Option<u32> {
+    chance.percent(12).then(|| u32::try_from(chance.number(1, 3)).unwrap_or(1))
+}
+
+/// Two nodes, each full of the pods of a service of its own, drained at once and with next to no room elsewhere: what
+/// is evicted from the one waits for the other.
+fn fill(chance: &mut Chance, scenario: &mut Scenario) {
+    let pods = chance.int(2, 4);
+    let room = u32::try_from(pods + chance.int(0, 2)).unwrap_or(4);
+    scenario.nodes = ["node-0", "node-1"].map(|name| NodeSetup::new(name, "old", room)).to_vec();
+    scenario.spares =
+        (0..chance.number(0, 1)).map(|number| NodeSetup::new(&format!("spare-{number}"), "new", 1)).collect();
+    scenario.most_cordoned = None;
+    scenario.workloads = (0..2)
+        .map(|number| {
+            let mut workload = WorkloadSetup::deployment("shop", &format!("app-{number}"), pods);
+            workload.placed = vec![format!("node-{number}"); usize::try_from(pods).unwrap_or(2)];
+            workload
+        })
+        .collect();
+    let budget = |workload: &WorkloadSetup| BudgetSetup::max_unavailable("shop", &workload.name, 1);
+    scenario.budgets = scenario.workloads.iter().map(budget).collect();
+    let both = json!({"nodes": {"names": ["node-0", "node-1"]}, "pace": {"maxConcurrentNodes": 2},
+        "timeouts": {"node": format!("{}s", chance.number(30, 60))}, "handOff": {"then": "Uncordon"}});
+    scenario.plans = vec![(Duration::ZERO, plan("plan-0", &both))];
 }
 
 fn spare(number: u64, chance: &mut Chance) -> NodeSetup {
@@ -185,6 +223,9 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
         spec["pace"]["maxConcurrentNodes"] =
             if percent { json!(format!("{}%", chance.number(20, 100))) } else { json!(chance.number(1, 4)) };
     }
+    if chance.percent(12) {
+        spec["pace"]["topologyKey"] = json!(ZONE);
+    }
     if chance.percent(15) {
         spec["timeouts"]["plan"] = json!(format!("{}s", chance.number(10, 120)));
     }
@@ -264,7 +305,8 @@ fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act
         62..=79 => return by_people(chance, of, at, then),
         80..=83 if chance.percent(50) => return around(at, then, Act::ManagerStops, Act::ManagerStarts),
         80..=83 => return stale_numbers(chance, of, lasts),
-        84 | 85 => return around(at, then, Act::SchedulerStops, Act::SchedulerStarts),
+        84 => return around(at, then, Act::SchedulerStops, Act::SchedulerStarts),
+        85 => return around(at, at + chance.millis(500, 40_000), Act::RightTaken, Act::RightGiven),
         86..=91 => match machine_fault(chance, of, at) {
             Some(acts) => return acts,
             None => return Vec::new(),

@@ -8,7 +8,7 @@ use super::fuzz::Fuzz;
 const STEPS: u64 = 100_000;
 
 /// The errors, as one says them. A new one takes a variant of [`Planted`], the place where it takes effect, and a line.
-const ERRORS: [(Planted, &str); 10] = [
+const ERRORS: [(Planted, &str); 11] = [
     (Planted::InFlightForgotten, "evictions in flight are not counted"),
     (Planted::ClaimAfterCordon, "a node is cordoned before it is claimed"),
     (Planted::DeadlineFromStart, "deadlines count from the start of a process"),
@@ -19,6 +19,7 @@ const ERRORS: [(Planted, &str); 10] = [
     (Planted::EvictedAgain, "pods are evicted again after a restart"),
     (Planted::StaleAllowance, "a stale allowance is believed"),
     (Planted::ReportRead, "a report is read back as memory"),
+    (Planted::NeverYields, "of two nodes that wait on each other none gives way"),
 ];
 
 /// Plants one error after the other; true when each was noticed.
@@ -33,11 +34,11 @@ pub fn all_noticed() -> bool {
             Some(failure) => {
                 noticed += 1;
                 println!(
-                    "{words:<46} noticed after {:>6} steps, seed {:>3}: {}",
+                    "{words:<51} noticed after {:>6} steps, seed {:>3}: {}",
                     fuzz.steps, failure.seed, failure.violation.invariant
                 );
             }
-            None => println!("{words:<46} NOT NOTICED within {} steps", fuzz.steps),
+            None => println!("{words:<51} NOT NOTICED within {} steps", fuzz.steps),
         }
     }
     println!("{noticed} of {} planted errors were noticed within {STEPS} steps each", ERRORS.len());

@@ -56,6 +56,7 @@ pub fn scenario(seed: u64) -> Scenario {
         seed,
         timing: Timing::default(),
         processes: 1,
+        most_cordoned: None,
         acts: nodes.iter().map(away).collect(),
         nodes,
         spares: vec![NodeSetup::new("spare", "new", 500)],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use drainplan::api::{DrainPlan, DrainPlanStatus, PlanPhase, condition};
+use drainplan::api::{DrainPlan, DrainPlanStatus, IntOrPercent, PlanPhase, condition};
 use drainplan::plan::Settings;
 use drainplan::simulate::{Act, World};
 use jiff::{SignedDuration, Timestamp};
@@ -42,7 +42,11 @@ pub fn later(at: Timestamp, wait: Duration) -> Timestamp {
 
 /// The cluster of a scenario at rest, the controller about to start.
 pub fn settled(scenario: &Scenario) -> World {
-    let mut world = World::new(START, scenario.timing.clone(), Settings::default(), scenario.seed);
+    let usual = Settings::default();
+    let most = scenario.most_cordoned.and_then(|most| i32::try_from(most).ok());
+    let max_cordoned_nodes = most.map_or(usual.max_cordoned_nodes, IntOrPercent::Int);
+    let settings = Settings { max_cordoned_nodes, ..usual };
+    let mut world = World::new(START, scenario.timing.clone(), settings, scenario.seed);
     for node in &scenario.nodes {
         world.add_node(node);
     }
@@ -70,7 +74,7 @@ pub fn run_traced(scenario: &Scenario, tracing: bool) -> Run {
     let begin = world.now();
     let rested = world.steps();
     world.take_facts();
-    let mut checker = Checker::new(&world);
+    let mut checker = Checker::new(&world, scenario.most_cordoned);
     checker.tracing = tracing;
     for _ in 0..scenario.processes {
         world.add_process();

@@ -13,6 +13,8 @@ pub struct Scenario {
     pub timing: Timing,
     /// Of the controller.
     pub processes: usize,
+    /// So many nodes may be cordoned by all plans together.
+    pub most_cordoned: Option<u32>,
     pub nodes: Vec<NodeSetup>,
     /// Nodes that are added when the pods have come to rest, so that they start empty.
     pub spares: Vec<NodeSetup>,
@@ -51,7 +53,10 @@ impl Scenario {
 
     /// As one reads it.
     pub fn describe(&self) -> String {
-        let mut lines = vec![format!("seed {}, {} processes, {:?}", self.seed, self.processes, self.timing)];
+        let mut lines = vec![format!(
+            "seed {}, {} processes, most cordoned {:?}, {:?}",
+            self.seed, self.processes, self.most_cordoned, self.timing
+        )];
         lines.extend(self.nodes.iter().map(|node| format!("node     {node:?}")));
         lines.extend(self.spares.iter().map(|node| format!("spare    {node:?}")));
         lines.extend(self.workloads.iter().map(|workload| format!("workload {workload:?}")));

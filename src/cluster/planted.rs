@@ -50,6 +50,8 @@ pub enum Planted {
     StaleAllowance,
     /// What a status only reports, that a node waits and why, is read back as memory.
     ReportRead,
+    /// Of two nodes that wait on each other none gives way.
+    NeverYields,
 }
 
 #[cfg(feature = "planted")]

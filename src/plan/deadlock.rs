@@ -12,6 +12,7 @@ use super::survey::Survey;
 use super::{Action, Round};
 use crate::api::{Reason, names};
 use crate::budget;
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{BudgetKey, Pod, Text};
 
 /// So long a replacement has to wait, and so long the last node that gave way is given to help.
@@ -27,7 +28,7 @@ struct Stuck {
 /// Lets the youngest node give way that could take a replacement which an older one waits for.
 pub fn resolve(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
     let stuck = stuck(round, runs);
-    if stuck.len() < 2 {
+    if stuck.len() < 2 || planted(Planted::NeverYields) {
         return;
     }
     let Some((older, younger, lacking)) = entangled(round, runs, &stuck) else { return };

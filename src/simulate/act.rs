@@ -156,6 +156,7 @@ impl World {
         self.crash_after = None;
         self.switch(&Act::ManagerStarts);
         self.switch(&Act::SchedulerStarts);
+        self.switch(&Act::RightGiven);
         let nodes: Vec<Text> = self.kubelets.keys().cloned().collect();
         for node in nodes {
             self.revive(&node);

@@ -8,8 +8,10 @@
 
 mod budgets;
 mod deadlines;
+mod deadlock;
 mod evictions;
 mod nodes;
+mod pace;
 mod seen;
 mod statuses;
 mod windows;
@@ -21,8 +23,10 @@ use jiff::Timestamp;
 
 use budgets::Budgets;
 use deadlines::Deadlines;
+use deadlock::Deadlocks;
 use evictions::Evictions;
 use nodes::Nodes;
+use pace::Pace;
 use seen::Seen;
 use statuses::Statuses;
 
@@ -58,8 +62,10 @@ pub struct Checker {
     version: u64,
     budgets: Budgets,
     deadlines: Deadlines,
+    deadlocks: Deadlocks,
     evictions: Evictions,
     nodes: Nodes,
+    pace: Pace,
     statuses: Statuses,
     pub seen: Seen,
     /// The last facts, for whoever has to find out how it came.
@@ -68,13 +74,16 @@ pub struct Checker {
 }
 
 impl Checker {
-    pub fn new(world: &World) -> Self {
+    /// All plans together may hold so many nodes cordoned.
+    pub fn new(world: &World, most_cordoned: Option<u32>) -> Self {
         Self {
             version: 0,
             budgets: Budgets::default(),
             deadlines: Deadlines::default(),
+            deadlocks: Deadlocks::default(),
             evictions: Evictions::default(),
             nodes: Nodes::new(world),
+            pace: Pace::new(most_cordoned),
             statuses: Statuses::default(),
             seen: Seen::default(),
             trace: Vec::new(),
@@ -100,12 +109,16 @@ impl Checker {
             self.nodes.judge(world, fact)?;
             self.statuses.judge(world, fact)?;
             windows::judge(world, fact)?;
+            self.pace.judge(world, fact)?;
+            self.deadlocks.judge(world, fact)?;
             self.deadlines.judge(world, fact)?;
         }
         if world.store().version() != self.version {
             self.version = world.store().version();
             self.budgets.count(world);
             self.evictions.follow(world);
+            self.pace.follow(world);
+            self.deadlocks.follow(world, &mut self.seen);
         }
         Ok(())
     }

@@ -29,7 +29,8 @@ impl Seen {
         }
     }
 
-    fn one(&mut self, what: String) {
+    /// It has come to pass once more.
+    pub fn one(&mut self, what: String) {
         *self.counts.entry(what).or_default() += 1;
     }
 
@@ -50,6 +51,7 @@ impl Seen {
 fn told(status: Option<&DrainPlanStatus>) -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     let Some(status) = status else { return told };
+    told.extend(status.yielded.iter().map(|_| "node gave way".to_owned()));
     told.extend(status.phase.map(|phase| format!("plan {phase:?}")));
     for node in &status.nodes {
         let reason = node.reason.as_deref().unwrap_or("");
