@@ -11,6 +11,7 @@ mod refusals;
 mod restart;
 mod rights;
 mod rules;
+mod together;
 mod versions;
 mod windows;
 
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Case> {
         rights::cases(),
         pace::cases(),
         rules::cases(),
+        together::cases(),
         versions::cases(),
         windows::cases(),
     ];
