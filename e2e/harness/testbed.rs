@@ -23,14 +23,28 @@ pub struct Testbed {
 impl Testbed {
     /// Creates a cluster; `keep` leaves it when this process is gone.
     pub async fn up(name: &str, keep: bool) -> Result<Self> {
+        Self::create(name, keep, &[]).await
+    }
+
+    /// Creates a cluster with more arguments.
+    pub async fn up_with(name: &str, more: &[&str]) -> Result<Self> {
+        Self::create(name, false, more).await
+    }
+
+    async fn create(name: &str, keep: bool, more: &[&str]) -> Result<Self> {
         let owner = if keep { "none".to_owned() } else { std::process::id().to_string() };
         let mut up = Command::new(script());
-        up.args(["up", name]).env("TESTBED_OWNER", owner);
+        up.args(["up", name]).args(more).env("TESTBED_OWNER", owner);
         let printed = command(up).await?;
         let kubeconfig =
             PathBuf::from(printed.lines().last().context("e2e/testbed up printed no kubeconfig")?);
         let client = client(&kubeconfig).await?;
         Ok(Self { name: name.to_owned(), kubeconfig, client, keep })
+    }
+
+    /// What `e2e/testbed` knows it by.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// A client with all rights.
@@ -57,6 +71,13 @@ impl Testbed {
     pub async fn component(&self, verb: &str, component: &str) -> Result<()> {
         let mut testbed = Command::new(script());
         testbed.args([verb, &self.name, component]);
+        command(testbed).await.map(drop)
+    }
+
+    /// What a node's simulated kubelet does from now on: `dead`, `not-ready` or `alive`.
+    pub async fn kubelet(&self, node: &str, state: &str) -> Result<()> {
+        let mut testbed = Command::new(script());
+        testbed.args(["kubelet", &self.name, node, state]);
         command(testbed).await.map(drop)
     }
 

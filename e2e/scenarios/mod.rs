@@ -1,5 +1,6 @@
 //! The cases, one file for each theme.
 
+mod dead_nodes;
 mod endings;
 mod explained;
 mod gentle;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Case> {
         pods::cases(),
         own_pod::cases(),
         ownership::cases(),
+        dead_nodes::cases(),
         endings::cases(),
         restart::cases(),
         refusals::cases(),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::case::Case;
 use super::view::{Away, View};
-use super::{Patience, Said, findings, words};
+use super::{Patience, Said, collected, findings, words};
 use crate::api::Outlook;
 use crate::budget::{Cause, Numbers};
 use crate::cluster::{Pdb, Pod, Scale, UnhealthyPolicy};
@@ -130,6 +130,18 @@ fn unhealthy_remedy(budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> Stri
 pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held_by_arithmetic()?;
     let message = head(case, held) + &being_replaced(case, held);
+    // A StatefulSet's pod comes back under its name when the old one is gone, and no kubelet says that it is.
+    let in_place = |pod: &&&Pod| pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "StatefulSet");
+    let going = held.away.terminating.iter().filter(in_place);
+    let hanging: Vec<&Pod> = going.filter(|pod| collected::hangs(case.cluster, pod)).copied().collect();
+    if !hanging.is_empty() && !held.suffices_without(hanging.len()) {
+        let remedy = format!(
+            "bring the node of {0} back; or, once the machine is confirmed to be off, give it the taint \
+             node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+            words::list(&hanging, |pod| words::placed(pod))
+        );
+        return Some(Said { outlook: Outlook::MayClear, message, remedy });
+    }
     Some(Said { outlook: Outlook::WillClear, message, remedy: exhausted_remedy(case.verdict.cause, held) })
 }
 
@@ -156,7 +168,7 @@ fn being_replaced(case: &Case<'_, '_>, view: &View<'_>) -> String {
     let named: Vec<String> = evicted
         .iter()
         .map(|pod| let_go(view.budget, pod))
-        .chain(terminating.iter().map(|pod| going(pod)))
+        .chain(terminating.iter().map(|pod| going(case, pod)))
         .chain(starting.iter().map(|pod| starting_since(pod)))
         .collect();
     if !named.is_empty() {
@@ -175,10 +187,13 @@ fn let_go(budget: &Pdb, pod: &Pod) -> String {
     }
 }
 
-fn going(pod: &Pod) -> String {
-    match pod.deletion {
-        Some(deletion) => format!("{} (terminating, gone by {})", words::placed(pod), words::at(deletion.at)),
-        None => words::placed(pod),
+fn going(case: &Case<'_, '_>, pod: &Pod) -> String {
+    match (pod.deletion, collected::fate(case.cluster, pod)) {
+        (Some(_), Some(fate)) => format!("{} (terminating, and {fate})", words::placed(pod)),
+        (Some(deletion), None) => {
+            format!("{} (terminating, gone by {})", words::placed(pod), words::at(deletion.at))
+        }
+        (None, _) => words::placed(pod),
     }
 }
 

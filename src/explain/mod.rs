@@ -2,6 +2,7 @@
 
 mod budget_waits;
 mod case;
+mod collected;
 mod filters;
 mod findings;
 mod misconfigured;
@@ -135,7 +136,7 @@ const RULES: &[(Reason, Rule)] = &[
     (Reason::AwaitingReplacement, unbudgeted::awaiting_replacement),
     (Reason::ReturnsToNode, returns::to_its_node),
     (Reason::FinalizerHolds, terminating::finalizer_holds),
-    (Reason::KubeletUnreachable, terminating::kubelet_unreachable),
+    (Reason::KubeletUnreachable, collected::kubelet_unreachable),
     (Reason::Terminating, terminating::in_time),
     (Reason::TerminatingOverdue, terminating::overdue),
     (Reason::NamespaceTerminating, terminating::namespace),

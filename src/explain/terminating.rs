@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::case::Case;
-use super::{Said, words};
+use super::{Said, collected, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
 use crate::cluster::Deletion;
@@ -31,27 +31,6 @@ pub(super) fn finalizer_holds(case: &Case<'_, '_>) -> Option<Said> {
     })
 }
 
-/// Nobody confirms that the containers have ended.
-pub(super) fn kubelet_unreachable(case: &Case<'_, '_>) -> Option<Said> {
-    let pod = case.pod;
-    let deletion = pod.deletion?;
-    let node = case.cluster.node(pod.node.as_ref()?)?;
-    (&*node.ready == "Unknown").then(|| Said {
-        outlook: Outlook::MayClear,
-        message: format!(
-            "Deleted, to be gone by {}, but the kubelet of {} does not report (Ready is Unknown), so nobody \
-             confirms that its containers have ended.",
-            words::at(deletion.at),
-            node.name
-        ),
-        remedy: format!(
-            "bring {0} back; or, once the machine is confirmed to be off: kubectl taint node {0} \
-             node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-            node.name
-        ),
-    })
-}
-
 /// On its way, and not late.
 pub(super) fn in_time(case: &Case<'_, '_>) -> Option<Said> {
     let (deletion, due) = due(case)?;
@@ -70,15 +49,25 @@ pub(super) fn in_time(case: &Case<'_, '_>) -> Option<Said> {
 pub(super) fn overdue(case: &Case<'_, '_>) -> Option<Said> {
     let (deletion, due) = due(case)?;
     let pod = case.pod;
-    let node = pod.node.as_deref().unwrap_or("its node");
+    let (grace, ended) = (deletion.grace_seconds, words::at(deletion.at));
+    let due = words::at(due);
+    let Some(node) = pod.node.as_deref() else {
+        return Some(Said {
+            outlook: Outlook::MayClear,
+            message: format!(
+                "Deleted, and overdue since {due}: its grace period of {grace} s ended at {ended}. It has no node, so no \
+                 kubelet confirms its end; the pod garbage collection of kube-controller-manager deletes such pods every \
+                 20 s."
+            ),
+            remedy: "check that kube-controller-manager runs".to_owned(),
+        });
+    };
+    let taint = collected::without_effect(case).unwrap_or_default();
     Some(Said {
         outlook: Outlook::MayClear,
         message: format!(
-            "Deleted, and overdue since {}: its grace period of {} s ended at {}, and the \
-             kubelet of {node} has not confirmed that its containers have ended.",
-            words::at(due),
-            deletion.grace_seconds,
-            words::at(deletion.at),
+            "Deleted, and overdue since {due}: its grace period of {grace} s ended at {ended}, and the \
+             kubelet of {node} has not confirmed that its containers have ended.{taint}"
         ),
         remedy: format!(
             "look at the kubelet and the container runtime of {node}: what keeps {} alive?",

@@ -140,6 +140,9 @@ pub(super) fn ailment(cluster: &Cluster, pod: &Pod) -> String {
     let node = pod.node.as_ref().and_then(|name| cluster.node(name));
     match (node, pod.created) {
         (Some(node), _) if &*node.ready != "True" => "its node is not Ready".to_owned(),
+        (None, _) if pod.node.is_some() && cluster.nodes().next().is_some() => {
+            "its node is gone, and pod garbage collection deletes it".to_owned()
+        }
         (_, Some(created)) => format!("not Ready, created {}", at(created)),
         _ => "not Ready".to_owned(),
     }

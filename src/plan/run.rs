@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, round: &mut Round<'_>, name: &Text, record: &mut Record) -> bool {
         let now = round.now;
         let Some(node) = round.cluster.node(name).filter(|node| *node.uid == *record.uid).cloned() else {
-            let message = format!("node {name} was deleted while it was being drained");
+            let message = words::node_gone(name, round.cluster.pods_on(name).count());
             record.end(NodePhase::Skipped, Some((NodeReason::NodeGone, message)), now);
             return true;
         };

@@ -138,6 +138,20 @@ pub fn blocked(survey: &Survey) -> Option<String> {
     Some(if blockers.len() == 1 { format!("{can}: {first}") } else { format!("{can}, the first is {first}") })
 }
 
+/// A node was deleted while it was being drained, and so many pods are still bound to it.
+pub fn node_gone(node: &str, pods: usize) -> String {
+    let gone = format!("node {node} was deleted while it was being drained");
+    if pods == 0 {
+        return gone;
+    }
+    let (are, them) = if pods == 1 { ("is", "it") } else { ("are", "them") };
+    format!(
+        "{gone}; {} {are} still bound to it: the pod garbage collection of kube-controller-manager marks {them} Failed \
+         and deletes {them}, 40 to 80 s after the node has gone",
+        count(pods, "pod")
+    )
+}
+
 /// Why a node has failed at its deadline.
 pub fn timed_out(survey: &Survey) -> String {
     let left = survey.pods.len();
