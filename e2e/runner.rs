@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use tokio::time::{Instant, timeout};
 
-use crate::harness::{Bed, Installation, dump, interrupted};
+use crate::harness::{Bed, Installation, Readers, dump, interrupted};
 
 /// The list of the cases, for people and for this program.
 const LISTED: &str = include_str!("cases.md");
@@ -30,6 +30,8 @@ pub struct Case {
     pub name: &'static str,
     /// Whether it disturbs what others need, so that nothing may run beside it.
     pub alone: bool,
+    /// Whether it is run only when slow ones are asked for.
+    pub slow: bool,
     pub run: fn(Bed) -> BoxFuture<'static, Result<()>>,
 }
 
@@ -50,6 +52,8 @@ pub struct Choice {
     filters: Vec<String>,
     skips: Vec<String>,
     list: bool,
+    /// The slow ones, and only those.
+    slow: bool,
     threads: Option<usize>,
 }
 
@@ -60,6 +64,7 @@ impl Choice {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--list" => choice.list = true,
+                "--slow" => choice.slow = true,
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--exact" => {}
                 "--skip" => choice.skips.push(arguments.next().context("--skip wants a name")?.clone()),
                 "--test-threads" => {
@@ -67,7 +72,7 @@ impl Choice {
                     choice.threads = Some(number.parse().context("--test-threads wants a number")?);
                 }
                 flag if flag.starts_with('-') => bail!(
-                    "{flag} is not known; there are --list, --skip NAME, --test-threads N, and numbers and names of cases"
+                    "{flag} is not known; there are --list, --slow, --skip NAME, --test-threads N, and numbers and names of cases"
                 ),
                 filter => choice.filters.push(filter.to_owned()),
             }
@@ -75,23 +80,27 @@ impl Choice {
         Ok(choice)
     }
 
-    fn wants(&self, number: u16, name: &str) -> bool {
+    fn wants(&self, number: u16, name: &str, slow: bool) -> bool {
         let fits = |filter: &String| match filter.parse::<u16>() {
             Ok(wanted) => wanted == number,
             Err(_) => title(number, name).contains(filter),
         };
-        (self.filters.is_empty() || self.filters.iter().any(fits)) && !self.skips.iter().any(fits)
+        slow == self.slow
+            && (self.filters.is_empty() || self.filters.iter().any(fits))
+            && !self.skips.iter().any(fits)
     }
 }
 
-/// The cases as `cases.md` lists them.
-fn listed() -> Result<BTreeMap<u16, &'static str>> {
+/// The cases as `cases.md` lists them, and whether they are slow.
+fn listed() -> Result<BTreeMap<u16, (&'static str, bool)>> {
     let mut listed = BTreeMap::new();
+    let mut slow = false;
     for line in LISTED.lines() {
+        slow |= line.starts_with("## Slow");
         let mut cells = line.split('|').map(str::trim).skip(1);
         let (Some(number), Some(name)) = (cells.next(), cells.next()) else { continue };
         let Ok(number) = number.parse::<u16>() else { continue };
-        if listed.insert(number, name).is_some() {
+        if listed.insert(number, (name, slow)).is_some() {
             bail!("e2e/cases.md lists case {number} twice");
         }
     }
@@ -101,7 +110,7 @@ fn listed() -> Result<BTreeMap<u16, &'static str>> {
 /// Runs what is wanted and says how it went.
 pub fn main(choice: &Choice, cases: &[Case]) -> ExitCode {
     if choice.list {
-        for case in cases.iter().filter(|case| choice.wants(case.number, case.name)) {
+        for case in cases.iter().filter(|case| choice.wants(case.number, case.name, case.slow)) {
             println!("{}: test", case.title());
         }
         return ExitCode::SUCCESS;
@@ -132,7 +141,8 @@ pub fn main(choice: &Choice, cases: &[Case]) -> ExitCode {
 async fn run(choice: &Choice, cases: &[Case]) -> Result<bool> {
     let began = Instant::now();
     let listed = listed()?;
-    let wanted: Vec<&Case> = cases.iter().filter(|case| choice.wants(case.number, case.name)).collect();
+    let wanted: Vec<&Case> =
+        cases.iter().filter(|case| choice.wants(case.number, case.name, case.slow)).collect();
     println!("\nrunning {} tests", wanted.len());
 
     let mut results: BTreeMap<u16, bool> = BTreeMap::new();
@@ -143,6 +153,7 @@ async fn run(choice: &Choice, cases: &[Case]) -> Result<bool> {
         let installation = Arc::new(Installation::create(&name, false, PathBuf::from(program)).await?);
         println!("a cluster with the product on it is up after {:.1} s", began.elapsed().as_secs_f64());
 
+        let readers = Readers::start(installation.client());
         let threads = choice.threads.unwrap_or(SIDE_BY_SIDE).max(1);
         let (alone, shared): (Vec<&Case>, Vec<&Case>) = wanted.iter().partition(|case| case.alone);
         for (cases, threads) in [(shared, threads), (alone, 1)] {
@@ -153,15 +164,20 @@ async fn run(choice: &Choice, cases: &[Case]) -> Result<bool> {
                 failures.extend(failure);
             }
         }
+        match readers.judge() {
+            Ok(read) => println!("{read}"),
+            Err(error) => failures.push(format!("---- plans as GitOps tools read them\n{error:#}")),
+        }
     }
-    for (number, name) in listed.iter().filter(|(number, name)| choice.wants(**number, name)) {
+    let due = listed.iter().filter(|(number, (name, slow))| choice.wants(**number, name, *slow));
+    for (number, (name, _)) in due {
         if !results.contains_key(number) {
             println!("test {} ... NOT RUN", title(*number, name));
             failures.push(format!("{} is listed in e2e/cases.md and was not run", title(*number, name)));
         }
     }
     for case in &wanted {
-        if listed.get(&case.number) != Some(&case.name) {
+        if listed.get(&case.number) != Some(&(case.name, case.slow)) {
             failures
                 .push(format!("{} is not listed in e2e/cases.md under this number and name", case.title()));
         }

@@ -50,7 +50,9 @@ impl PlanRun {
         self.recorder
             .until(&format!("plan {}: {what}", self.name), within, |record: &Record<DrainPlan>| {
                 let plan = record.now.get(&self.name);
-                match plan.and_then(|plan| plan.status.as_ref()) {
+                // Before the controller's first word there is only the server's default.
+                let said = |status: &&DrainPlanStatus| status.phase.is_some();
+                match plan.and_then(|plan| plan.status.as_ref()).filter(said) {
                     Some(status) => look(status),
                     None if plan.is_some() => Sight::NotYet("it has no status yet".to_owned()),
                     None if record.events.is_empty() => Sight::NotYet("nothing of it".to_owned()),

@@ -4,9 +4,11 @@ mod dead_nodes;
 mod endings;
 mod explained;
 mod gentle;
+mod gitops;
 mod own_pod;
 mod ownership;
 mod pace;
+mod pod_gc;
 mod pods;
 mod refusals;
 mod restart;
@@ -31,6 +33,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub fn all() -> Vec<Case> {
     let themes = [
         gentle::cases(),
+        gitops::cases(),
         explained::cases(),
         pods::cases(),
         own_pod::cases(),
@@ -41,6 +44,7 @@ pub fn all() -> Vec<Case> {
         refusals::cases(),
         rights::cases(),
         pace::cases(),
+        pod_gc::cases(),
         rules::cases(),
         together::cases(),
         versions::cases(),
@@ -96,6 +100,7 @@ macro_rules! shared {
             number: $number,
             name: stringify!($name),
             alone: false,
+            slow: false,
             run: |bed| Box::pin($name(bed)),
         }
     };
@@ -108,9 +113,17 @@ macro_rules! alone {
             number: $number,
             name: stringify!($name),
             alone: true,
+            slow: false,
             run: |bed| Box::pin($name(bed)),
         }
     };
 }
 
-pub(crate) use {alone, shared};
+/// A case that waits for minutes; others may run beside it.
+macro_rules! slow {
+    ($number:literal, $name:ident) => {
+        crate::runner::Case { slow: true, ..super::shared!($number, $name) }
+    };
+}
+
+pub(crate) use {alone, shared, slow};

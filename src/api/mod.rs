@@ -26,7 +26,7 @@ pub use status::{
 pub use window::{Exclusion, OnWindowEnd, Window};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use kube::CustomResourceExt as _;
 
@@ -49,12 +49,19 @@ pub mod names {
 /// The `CustomResourceDefinition`.
 ///
 /// Nothing is nullable: the server then drops a null as if the field were absent, and no rule needs to think of it.
+///
+/// A new plan has a status about no generation of it: tools that go by kstatus would take one without any status for one
+/// that is as it should be (`pkg/kstatus/status` of cli-utils).
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = DrainPlan::crd();
     for version in &mut crd.spec.versions {
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             forbid_null(schema);
+            let status = schema.properties.as_mut().and_then(|properties| properties.get_mut("status"));
+            if let Some(status) = status {
+                status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
+            }
         }
     }
     crd

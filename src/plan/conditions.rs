@@ -23,7 +23,7 @@ pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Times
     let generation = run.plan.metadata.generation;
     let said = [
         Some(ready(run, status)),
-        reconciling(status),
+        reconciling(run, status),
         stalled(run, status),
         Some(drain_blocked(status)),
         window_open(run),
@@ -55,8 +55,9 @@ fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
     Said { type_: condition::READY, status, reason, message }
 }
 
-fn reconciling(status: &DrainPlanStatus) -> Option<Said> {
-    (status.phase == Some(PlanPhase::Running)).then(|| Said {
+/// Not while only a person can help: whoever reads it goes by it before it looks whether the plan is stalled.
+fn reconciling(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
+    (status.phase == Some(PlanPhase::Running) && run.stalled.is_none()).then(|| Said {
         type_: condition::RECONCILING,
         status: true,
         reason: "Draining",
