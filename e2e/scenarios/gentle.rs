@@ -184,7 +184,8 @@ async fn budgets_annotated_all_the_time(bed: Bed) -> Result<()> {
 async fn controller_manager_down_in_the_middle(bed: Bed) -> Result<()> {
     const MANAGER: &str = "kube-controller-manager";
     let nodes = bed.nodes(["a", "b"], 6).await?;
-    let slow = Template::new().sim("ready-after", "2s");
+    // It takes seconds to stop the controller manager where there is much to do.
+    let slow = Template::new().sim("ready-after", "4s");
     for (app, most) in [("web", 1), ("api", 2)] {
         bed.space.budget(app, &[app], json!({"maxUnavailable": most})).await?;
         bed.space.deployment(app, 6, &slow).await?;
