@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use drainplan::api::DrainPlan;
+use drainplan::api::{DrainPlan, names};
 use drainplan::cluster::ObjectKind;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::de::DeserializeOwned;
@@ -100,15 +100,45 @@ fn the_budget_covers_the_replicas() {
     assert!(deployment.spec.replicas > Some(1), "a budget of one replica would never let it go");
 }
 
+/// The documents of all samples, with their files.
+fn samples() -> Vec<(String, Value)> {
+    let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples")).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let yaml = files.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+    let documents = yaml.flat_map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.display().to_string();
+        let documents = text.split("\n---\n").map(|text| serde_saphyr::from_str(text).unwrap());
+        documents.map(|document| (name.clone(), document)).collect::<Vec<_>>()
+    });
+    documents.collect()
+}
+
 #[test]
 fn samples_have_only_fields_that_exist() {
-    let samples = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples")).unwrap();
-    let mut seen = 0;
-    for path in samples.map(|entry| entry.unwrap().path()) {
-        let written: Value = serde_saphyr::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let samples = samples();
+    let plans: Vec<_> = samples.iter().filter(|(_, written)| written["kind"] == "DrainPlan").collect();
+    for (file, written) in &plans {
         let plan: DrainPlan = serde_json::from_value(written.clone()).unwrap();
-        assert_eq!(serde_json::to_value(plan).unwrap(), written, "{}", path.display());
+        assert_eq!(&serde_json::to_value(plan).unwrap(), written, "{file}");
+    }
+    assert!(plans.len() >= 5, "{plans:?}");
+}
+
+#[test]
+fn whoever_works_on_nodes_finds_them_by_the_label() {
+    let drained = [(names::STATE.to_owned(), names::DRAINED.to_owned())].into();
+    let mut seen = 0;
+    for (file, written) in samples().into_iter().filter(|(_, written)| written["kind"] == "DaemonSet") {
+        let set: DaemonSet = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&set).unwrap(), written, "{file}");
+        let pod = set.spec.template.spec.unwrap();
+        assert_eq!(pod.node_selector.as_ref(), Some(&drained), "{file}");
         seen += 1;
     }
-    assert!(seen >= 2);
+    assert_eq!(seen, 1);
+    let script = read("samples/hand-off.sh");
+    for name in [format!("{}={}", names::STATE, names::DRAINED), format!("{}=", names::RELEASE)] {
+        assert!(script.contains(&name), "{name}");
+    }
 }

@@ -12,6 +12,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::chance::Chance;
+use super::hand_off;
 use super::run::START;
 use super::scenario::{Scenario, plan};
 
@@ -32,12 +33,18 @@ pub fn scenario(seed: u64) -> Scenario {
         workloads,
         budgets,
         plans: Vec::new(),
+        actors: Vec::new(),
         acts: Vec::new(),
     };
     for number in 0..chance.number(1, 3) {
         let at = if number == 0 { Duration::ZERO } else { chance.millis(0, 20_000) };
-        let spec = spec(&mut chance, &scenario.nodes);
-        scenario.plans.push((at, plan(&format!("plan-{number}"), &spec)));
+        let mut spec = spec(&mut chance, &scenario.nodes);
+        let name = format!("plan-{number}");
+        if chance.percent(35) {
+            let actor = hand_off::draw(&mut chance, &mut spec);
+            scenario.actors.push((name.clone(), actor));
+        }
+        scenario.plans.push((at, plan(&name, &spec)));
     }
     let tight = chance.percent(10);
     if tight {
@@ -238,6 +245,9 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
     if chance.percent(5) {
         spec["suspend"] = json!(true);
     }
+    if chance.percent(10) {
+        spec["handOff"]["awaitVolumesDetached"] = json!(false);
+    }
     let mut pods = json!({});
     for field in ["unmanaged", "emptyDir"] {
         if chance.percent(50) {
@@ -302,7 +312,13 @@ fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act
             Some(act) => act,
             None => return Vec::new(),
         },
-        62..=79 => return by_people(chance, of, at, then),
+        62..=77 => return by_people(chance, of, at, then),
+        78 | 79 => {
+            let all: Vec<&NodeSetup> = of.nodes.iter().chain(&of.spares).collect();
+            let Some(node) = chance.pick(&all).map(|node| node.name.clone()) else { return Vec::new() };
+            let ends = if chance.percent(10) { After::Never } else { After::Some(lasts) };
+            Act::Attach(node, format!("pv-{}", chance.number(0, 9)), ends)
+        }
         80..=83 if chance.percent(50) => return around(at, then, Act::ManagerStops, Act::ManagerStarts),
         80..=83 => return stale_numbers(chance, of, lasts),
         84 => return around(at, then, Act::SchedulerStops, Act::SchedulerStarts),
@@ -358,6 +374,7 @@ fn watch_fault(chance: &mut Chance, of: &Scenario) -> Act {
         Stream::Objects(ObjectKind::Node),
         Stream::Objects(ObjectKind::ReplicaSet),
         Stream::Objects(ObjectKind::Deployment),
+        Stream::Objects(ObjectKind::VolumeAttachment),
     ];
     let stream = *chance.pick(&kinds).unwrap_or(&Stream::Plans);
     let process = chance.count(0, of.processes as u64 - 1);
@@ -409,8 +426,14 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
     let workload = chance.pick(&of.workloads)?.clone();
     let plan = &chance.pick(&of.plans)?.1;
     let (name, has_windows) = (plan.metadata.name.clone()?, !plan.spec.windows.is_empty());
-    Some(match chance.number(0, 13) {
+    Some(match chance.number(0, 15) {
         13 if chance.percent(30) => vec![(at, Act::StripAnnotations(node))],
+        14 => vec![(at, Act::Release(node, name))],
+        15 if chance.percent(30) => vec![(at, Act::StripLabel(node))],
+        15 => {
+            let (away, well) = (chance.millis(200, 20_000), After::Some(chance.millis(0, 10_000)));
+            vec![(at, Act::Reboot { node, away, well })]
+        }
         0 => vec![(at, Act::Cordon(node))],
         1 => vec![(at, Act::Uncordon(node)), (then, Act::Uncordon(chance.pick(&of.nodes)?.name.clone()))],
         2 => around(
@@ -440,7 +463,8 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
 }
 
 fn edit(chance: &mut Chance, of: &Scenario) -> PlanEdit {
-    match chance.number(0, 5) {
+    match chance.number(0, 6) {
+        6 => PlanEdit::HandOffTimeout(chance.number(3, 60)),
         0 => PlanEdit::NodeTimeout(chance.number(3, 60)),
         1 => PlanEdit::PlanTimeout(chance.percent(80).then(|| chance.number(5, 120))),
         2 => PlanEdit::OnNodeTimeout(if chance.percent(50) {

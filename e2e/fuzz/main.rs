@@ -13,6 +13,7 @@
 mod chance;
 mod draw;
 mod fuzz;
+mod hand_off;
 mod invariants;
 mod planted;
 mod quiet;

@@ -8,7 +8,7 @@ use super::fuzz::Fuzz;
 const STEPS: u64 = 100_000;
 
 /// The errors, as one says them. A new one takes a variant of [`Planted`], the place where it takes effect, and a line.
-const ERRORS: [(Planted, &str); 11] = [
+const ERRORS: [(Planted, &str); 17] = [
     (Planted::InFlightForgotten, "evictions in flight are not counted"),
     (Planted::ClaimAfterCordon, "a node is cordoned before it is claimed"),
     (Planted::DeadlineFromStart, "deadlines count from the start of a process"),
@@ -20,6 +20,12 @@ const ERRORS: [(Planted, &str); 11] = [
     (Planted::StaleAllowance, "a stale allowance is believed"),
     (Planted::ReportRead, "a report is read back as memory"),
     (Planted::NeverYields, "of two nodes that wait on each other none gives way"),
+    (Planted::LabelLeft, "the label of a hand-off is left behind"),
+    (Planted::UncordonedNotReady, "a node is put back that is not Ready"),
+    (Planted::BootForgotten, "a boot ID is read anew after a restart"),
+    (Planted::HandOffForEver, "a hand-off has no deadline"),
+    (Planted::VolumesIgnored, "a node is empty although a volume is attached"),
+    (Planted::HandedOffIsFree, "nodes that are handed off take no slot"),
 ];
 
 /// Plants one error after the other; true when each was noticed.

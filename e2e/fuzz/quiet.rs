@@ -63,6 +63,7 @@ pub fn scenario(seed: u64) -> Scenario {
         workloads,
         budgets,
         plans: vec![(CREATED, plan("plan", &spec))],
+        actors: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use drainplan::api::{DrainPlan, DrainPlanStatus, IntOrPercent, PlanPhase, condition};
+use drainplan::api::{DrainPlan, DrainPlanStatus, IntOrPercent, PlanDuration, PlanPhase, Until, condition};
 use drainplan::plan::Settings;
 use drainplan::simulate::{Act, World};
 use jiff::{SignedDuration, Timestamp};
@@ -55,6 +55,9 @@ pub fn settled(scenario: &Scenario) -> World {
     }
     for budget in &scenario.budgets {
         world.add_budget(budget);
+    }
+    for (plan, actor) in &scenario.actors {
+        world.set_actor(plan, actor.clone());
     }
     world.run(later(START, SETTLING));
     for node in &scenario.spares {
@@ -126,7 +129,12 @@ fn play(world: &mut World, checker: &mut Checker, calm: Timestamp) -> Result<(),
 /// Plans that share nodes wait for each other, so their times add up.
 fn longest(world: &World) -> Duration {
     let nodes = u32::try_from(world.store().cluster().nodes().count() + 2).unwrap_or(u32::MAX);
-    let timeout = |plan: &DrainPlan| Duration::try_from(plan.spec.node_timeout().value()).unwrap_or_default();
+    let of = |timeout: PlanDuration| Duration::try_from(timeout.value()).unwrap_or_default();
+    let handed_off = |plan: &DrainPlan| match plan.spec.until() {
+        Until::Drained => Duration::ZERO,
+        _ => of(plan.spec.hand_off_timeout()),
+    };
+    let timeout = |plan: &DrainPlan| of(plan.spec.node_timeout()) + handed_off(plan);
     // Between two windows of a minute's schedule lies less than a minute.
     let waits = |plan: &DrainPlan| Duration::from_mins(u64::from(!plan.spec.windows.is_empty()));
     world.store().plans().map(|plan| (timeout(plan) + waits(plan)) * nodes).sum()

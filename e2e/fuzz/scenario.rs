@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drainplan::api::DrainPlan;
-use drainplan::simulate::{Act, BudgetSetup, NodeSetup, Timing, WorkloadSetup};
+use drainplan::simulate::{Act, ActorSetup, BudgetSetup, NodeSetup, Timing, WorkloadSetup};
 use serde_json::{Value, json};
 
 /// Everything that decides how a run goes.
@@ -22,6 +22,8 @@ pub struct Scenario {
     pub budgets: Vec<BudgetSetup>,
     /// With the time after which each is created.
     pub plans: Vec<(Duration, DrainPlan)>,
+    /// Who works on what a plan hands off, by the plan's name.
+    pub actors: Vec<(String, ActorSetup)>,
     /// What happens, and when, counted from when the controller starts.
     pub acts: Vec<(Duration, Act)>,
 }
@@ -66,6 +68,7 @@ impl Scenario {
             let name = plan.metadata.name.as_deref().unwrap_or_default();
             lines.push(format!("at {:>7.3} s plan {name} {spec}", at.as_secs_f64()));
         }
+        lines.extend(self.actors.iter().map(|(plan, actor)| format!("actor of {plan} {actor:?}")));
         let mut acts: Vec<_> = self.acts.iter().collect();
         acts.sort_by_key(|(at, _)| *at);
         lines.extend(acts.into_iter().map(|(at, act)| format!("at {:>7.3} s {act:?}", at.as_secs_f64())));

@@ -47,8 +47,9 @@ impl<F: FnMut(&Scenario) -> bool> Shrinker<F> {
         let workloads = self.drop_some(|scenario| &mut scenario.workloads);
         let budgets = self.drop_some(|scenario| &mut scenario.budgets);
         let spares = self.drop_some(|scenario| &mut scenario.spares);
+        let actors = self.drop_some(|scenario| &mut scenario.actors);
         let nodes = self.drop_some(|scenario| &mut scenario.nodes);
-        acts | plans | workloads | budgets | spares | nodes
+        acts | plans | workloads | budgets | spares | actors | nodes
     }
 
     fn drop_some<T>(&mut self, list: impl Fn(&mut Scenario) -> &mut Vec<T>) -> bool {

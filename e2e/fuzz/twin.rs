@@ -9,6 +9,7 @@ use std::time::Duration;
 use drainplan::simulate::{Act, World};
 
 use super::chance::Chance;
+use super::hand_off;
 use super::invariants::Violation;
 use super::quiet;
 use super::run::{Run, START, later, run};
@@ -20,6 +21,13 @@ const INVARIANT: &str = "8 a crash changes neither the final state nor the pods 
 pub fn disturbed(seed: u64) -> Scenario {
     let mut disturbed = quiet::scenario(seed);
     let mut chance = Chance::new(seed ^ 0x7717);
+    if chance.percent(50)
+        && let Some((_, plan)) = disturbed.plans.first_mut()
+    {
+        let name = plan.metadata.name.clone().unwrap_or_default();
+        let actor = hand_off::that_ends_well(&mut chance, plan);
+        disturbed.actors.push((name, actor));
+    }
     let mut at = Duration::ZERO;
     for _ in 0..chance.number(1, 3) {
         let calls = u32::try_from(chance.number(1, 15)).unwrap_or(1);

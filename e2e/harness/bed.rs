@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use drainplan::api::names;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -78,6 +79,21 @@ impl Bed {
         let what =
             format!("node {name} is {} and carries {ours:?}", if on { "cordoned" } else { "schedulable" });
         self.node_until(name, &what, |node| cordoned(node) == on && marks(node) == ours).await
+    }
+
+    /// Annotates a node, as an administrator would.
+    pub async fn annotate_node(&self, name: &str, annotation: &str, value: Option<&str>) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
+        let nodes: Api<Node> = Api::all(self.client());
+        nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Awaits that a node carries the label of a hand-off.
+    pub async fn node_is_announced(&self, name: &str) -> Result<()> {
+        let label = format!("{}={}", names::STATE, names::DRAINED);
+        let what = format!("node {name} carries the label {label}");
+        self.node_until(name, &what, |node| cordoned(node) && marks(node).contains(&label)).await
     }
 
     /// Awaits that a node is cordoned, by whomever.

@@ -55,6 +55,13 @@ pub async fn resize(client: Client, node: &str, room: u32) -> Result<()> {
     Ok(())
 }
 
+/// What a node's kubelet tells of its machine and itself, such as `bootID`.
+pub async fn tells(client: Client, node: &str, info: Value) -> Result<()> {
+    let patch = json!({"status": {"nodeInfo": info}});
+    Api::<Node>::all(client).patch_status(node, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
+
 fn capacity(pods: u32) -> Value {
     json!({"cpu": "32", "memory": "256Gi", "pods": pods.to_string()})
 }

@@ -154,6 +154,21 @@ impl PlanRun {
         .await
     }
 
+    /// Awaits that the node is handed off.
+    pub async fn hands_off(&self, node: &str, within: Duration) -> Result<NodeStatus> {
+        self.until(&format!("hands off {node}"), within, |status| {
+            let of_node = status.nodes.iter().find(|it| it.name == node);
+            match of_node {
+                Some(now) if now.phase == NodePhase::HandedOff => Sight::Found(now.clone()),
+                Some(now) if !matches!(now.phase, NodePhase::Pending | NodePhase::Draining) => {
+                    Sight::Never(told(status))
+                }
+                _ => Sight::NotYet(told(status)),
+            }
+        })
+        .await
+    }
+
     /// Changes the spec by a merge patch.
     pub async fn change(&self, spec: Value) -> Result<DrainPlan, kube::Error> {
         self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await

@@ -81,6 +81,15 @@ impl Testbed {
         command(testbed).await.map(drop)
     }
 
+    /// What a program prints that calls `kubectl`, as an administrator.
+    pub async fn run(&self, program: &Path, arguments: &[&str]) -> Result<String> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut run = Command::new(program);
+        run.args(arguments).env("KUBECONFIG", &self.kubeconfig);
+        run.env("PATH", format!("{}:{path}", self.dir().join("bin").display()));
+        command(run).await
+    }
+
     /// What `kubectl` prints.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         let mut kubectl = Command::new(self.dir().join("bin/kubectl"));

@@ -5,6 +5,7 @@ mod endings;
 mod explained;
 mod gentle;
 mod gitops;
+mod hand_off;
 mod own_pod;
 mod ownership;
 mod pace;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<Case> {
         together::cases(),
         versions::cases(),
         windows::cases(),
+        hand_off::cases(),
     ];
     let mut all: Vec<Case> = themes.into_iter().flatten().collect();
     all.sort_by_key(|case| case.number);

@@ -114,7 +114,10 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"handOff": null}), THEN),
         wrong(json!({"handOff": {"then": null, "until": "Drained"}}), THEN),
         wrong(json!({"handOff": {"then": "Reboot"}}), r#"supported values: "KeepCordoned", "Uncordon""#),
-        wrong(json!({"handOff": {"until": "Monday"}}), r#"supported values: "Drained""#),
+        wrong(
+            json!({"handOff": {"until": "Monday"}}),
+            r#"supported values: "Drained", "Released", "Rebooted", "Upgraded", "Deleted""#,
+        ),
         wrong(json!({"onNodeTimeout": "Delete"}), r#"supported values: "Return", "Keep""#),
         wrong(json!({"pods": {"unmanaged": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
         wrong(json!({"pods": {"emptyDir": "Delete"}}), r#"supported values: "Refuse", "Evict""#),
@@ -137,7 +140,7 @@ fn wrong_plans_table() -> Vec<Wrong> {
         table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
         table.push(wrong(json!({"pace": {"maxConcurrentNodes": number}}), NUMBER));
     }
-    for field in ["node", "plan"] {
+    for field in ["node", "handOff", "plan"] {
         for (text, says) in [
             ("15", DURATION),
             ("1d", DURATION),

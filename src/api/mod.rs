@@ -1,6 +1,7 @@
 //! What users write and read: the `DrainPlan`, its status, its reasons and the names it leaves on nodes.
 
 mod duration;
+mod hand_off;
 mod lenient;
 mod names_rules;
 mod pace;
@@ -12,12 +13,13 @@ pub mod syntax;
 mod window;
 
 pub use duration::PlanDuration;
+pub use hand_off::{HandOff, Then, Until};
 pub use pace::Pace;
 pub use pods::{Eviction, PodAction, PodPolicy, PodRequirement, PodRule, PodSelector, Protected, Unbudgeted};
 pub use reasons::{Finding, NodeReason, Outlook, Reason};
 pub use spec::{
-    DrainPlan, DrainPlanSpec, HandOff, IntOrPercent, NodeRequirement, NodeSelector, Nodes, OnNodeTimeout,
-    RequirementOperator, Then, Timeouts, Until,
+    DrainPlan, DrainPlanSpec, IntOrPercent, NodeRequirement, NodeSelector, Nodes, OnNodeTimeout,
+    RequirementOperator, Timeouts,
 };
 pub use status::{
     BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeStatus, PlanPhase, PodCounts,
@@ -38,6 +40,15 @@ pub mod names {
     pub const WAS_CORDONED: &str = "drainplan.dev/was-cordoned";
     /// Annotation on a node that a plan left cordoned as it was told to; the value is the plan's name.
     pub const KEPT_CORDONED: &str = "drainplan.dev/kept-cordoned";
+    /// Annotation on a node that a plan left cordoned because it was not Ready after its hand-off; the value is the
+    /// plan's name.
+    pub const LEFT_CORDONED: &str = "drainplan.dev/left-cordoned";
+    /// Annotation by which somebody ends the hand-off of a node; the value is the plan's name.
+    pub const RELEASE: &str = "drainplan.dev/release";
+    /// Label of nodes that are handed off, for whoever works on them to select.
+    pub const STATE: &str = "drainplan.dev/state";
+    /// Its value.
+    pub const DRAINED: &str = "drained";
     /// Key of the taint, with the effect `PreferNoSchedule`, on nodes whose turn comes soon.
     pub const PENDING_TAINT: &str = "drainplan.dev/pending";
     /// Finalizer on a plan that may hold nodes.

@@ -155,12 +155,16 @@ reasons! {
         AwaitingDomain,
         /// Another control-plane node is away, or there is no other.
         ControlPlaneAtRisk,
+        /// Its pods are gone, and volumes are still attached to it.
+        VolumesAttached,
         /// The node object is gone.
         NodeGone,
         /// Somebody uncordoned it while it was being drained.
         UncordonedByHand,
         /// It was not empty at its deadline.
         TimedOut,
+        /// Its hand-off had not ended at its deadline: it was not back, released or gone.
+        HandOffTimedOut,
         /// The plan ended before it was drained.
         PlanEnded,
     }

@@ -8,7 +8,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{DrainPlanStatus, Exclusion, OnWindowEnd, Pace, PlanDuration, PodPolicy, Window, names_rules};
+use super::{
+    DrainPlanStatus, Exclusion, HandOff, OnWindowEnd, Pace, PlanDuration, PodPolicy, Window, names_rules,
+};
 
 /// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,7 +33,8 @@ use super::{DrainPlanStatus, Exclusion, OnWindowEnd, Pace, PlanDuration, PodPoli
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.handOff) && has(self.handOff.then)")
+#[x_kube(validation = Rule::new("has(self.handOff) && (has(self.handOff.then) || \
+        (has(self.handOff.until) && self.handOff.until != 'Drained'))")
     .message("handOff.then says what happens to an empty node: write KeepCordoned or Uncordon"))]
 // A duration that cannot be read is refused by its own rule.
 #[x_kube(validation = Rule::new("!has(self.windows) || (has(self.onWindowEnd) && self.onWindowEnd == 'Finish') || \
@@ -153,6 +156,9 @@ pub struct Timeouts {
     /// waits. Default: 15m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<PlanDuration>,
+    /// From a node's hand-off until it must be back, released or gone, as handOff.until says. Default: 1h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_off: Option<PlanDuration>,
     /// From the plan's start until it is ended. No default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanDuration>,
@@ -166,35 +172,6 @@ pub enum OnNodeTimeout {
     Return,
     /// Leave it cordoned.
     Keep,
-}
-
-/// What happens on the empty node.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HandOff {
-    /// Until when the node is held. Default: Drained, that is no longer than until it is empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Until>,
-    /// What happens then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub then: Option<Then>,
-}
-
-/// Until when an empty node is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub enum Until {
-    /// Not at all: an empty node is done.
-    #[default]
-    Drained,
-}
-
-/// What happens to a node that is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Then {
-    /// It stays cordoned, with an annotation that says by which plan.
-    KeepCordoned,
-    /// It is uncordoned, unless it was cordoned before.
-    Uncordon,
 }
 
 /// A number or a percentage.
@@ -278,11 +255,5 @@ impl DrainPlanSpec {
     #[must_use]
     pub fn pod_policy(&self) -> PodPolicy {
         self.pods.clone().unwrap_or_default()
-    }
-
-    /// What happens to an empty node; the schema asks for it to be written.
-    #[must_use]
-    pub fn then(&self) -> Option<Then> {
-        self.hand_off.as_ref().and_then(|hand_off| hand_off.then)
     }
 }

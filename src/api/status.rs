@@ -129,7 +129,7 @@ pub enum NodePhase {
     Pending,
     /// Cordoned; its pods are being evicted.
     Draining,
-    /// Empty, in the hands of an outside actor.
+    /// Empty, in the hands of whoever works on it.
     HandedOff,
     /// Ended well.
     Done,
@@ -160,12 +160,23 @@ pub struct NodeStatus {
     /// When it was started.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When it must be empty.
+    /// When it must be empty or, once it is handed off, back.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Time>,
-    /// When it was empty.
+    /// When it was empty; its hand-off begins then.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub drained_at: Option<Time>,
+    /// Its boot ID when it was handed off.
+    #[serde(
+        default,
+        rename = "bootID",
+        deserialize_with = "lenient::or_absent",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub boot_id: Option<String>,
+    /// The version of its kubelet when it was handed off.
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
+    pub kubelet_version: Option<String>,
     /// When it ended.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,

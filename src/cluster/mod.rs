@@ -18,6 +18,7 @@ mod rights;
 mod scaleless;
 #[cfg(test)]
 mod tests;
+mod volumes;
 mod wire;
 mod workload;
 
@@ -32,6 +33,7 @@ pub use placement::{NodeTerm, Placement, Toleration};
 pub use pod::{ContainerTrouble, Deletion, OwnerRef, Pod, PodKey, PodPhase, Protection, RestartPolicy};
 pub use rights::{Right, Rights};
 pub use scaleless::{DaemonSet, Job};
+pub use volumes::{PersistentVolume, VolumeAttachment, Volumes};
 pub use wire::{Kind, Object, ObjectKind, Raw, Watched, kinds};
 pub use workload::{Scale, Workload, WorkloadKind};
 
@@ -60,6 +62,8 @@ pub struct Cluster {
     jobs: HashMap<Text, Job>,
     /// By the uid of the owner.
     scales: HashMap<Text, Scale>,
+    /// Volumes and what they are attached to.
+    pub volumes: Volumes,
     strings: Interner,
     progress: Progress,
     /// Evictions sent and not yet seen in a budget, and the last refusal of each pod: kept by whoever acts.

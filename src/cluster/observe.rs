@@ -155,6 +155,8 @@ impl Cluster {
                 self.apply_job(job);
                 changed
             }
+            Object::PersistentVolume(volume) => self.volumes.add(volume),
+            Object::VolumeAttachment(attachment) => self.volumes.attach(attachment),
         };
         let effect = Effect { kind, namespace, name, changed };
         self.read_well(&effect);
@@ -209,6 +211,8 @@ impl Cluster {
             }
             ObjectKind::DaemonSet => self.delete_daemon_set(&raw.meta().uid),
             ObjectKind::Job => self.delete_job(&raw.meta().uid),
+            ObjectKind::PersistentVolume => self.volumes.remove(&name),
+            ObjectKind::VolumeAttachment => self.volumes.detach(&name),
             ObjectKind::ReplicationController
             | ObjectKind::ReplicaSet
             | ObjectKind::Deployment
@@ -248,6 +252,10 @@ impl Cluster {
             }
             ObjectKind::DaemonSet => self.daemon_sets.retain(|uid, _| named(&cluster_scoped, uid)),
             ObjectKind::Job => self.jobs.retain(|uid, _| named(&cluster_scoped, uid)),
+            ObjectKind::PersistentVolume => self.volumes.retain(|name| named(&cluster_scoped, name)),
+            ObjectKind::VolumeAttachment => {
+                self.volumes.retain_attachments(|name| named(&cluster_scoped, name));
+            }
             ObjectKind::ReplicationController
             | ObjectKind::ReplicaSet
             | ObjectKind::Deployment
@@ -270,7 +278,12 @@ pub fn older(new: &str, known: &str) -> bool {
 /// These are kept by uid.
 fn by_uid(kind: ObjectKind) -> bool {
     match kind {
-        ObjectKind::Node | ObjectKind::Namespace | ObjectKind::Pod | ObjectKind::PodDisruptionBudget => false,
+        ObjectKind::Node
+        | ObjectKind::Namespace
+        | ObjectKind::Pod
+        | ObjectKind::PodDisruptionBudget
+        | ObjectKind::PersistentVolume
+        | ObjectKind::VolumeAttachment => false,
         ObjectKind::ReplicationController
         | ObjectKind::ReplicaSet
         | ObjectKind::Deployment

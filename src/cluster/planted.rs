@@ -52,6 +52,18 @@ pub enum Planted {
     ReportRead,
     /// Of two nodes that wait on each other none gives way.
     NeverYields,
+    /// The label of a node that was handed off is left on it.
+    LabelLeft,
+    /// A node that is not Ready after its hand-off is put back into service.
+    UncordonedNotReady,
+    /// What a node is compared with is read anew, as if it had just been handed off.
+    BootForgotten,
+    /// A hand-off has no deadline.
+    HandOffForEver,
+    /// Nodes that are handed off take no slot.
+    HandedOffIsFree,
+    /// A node is empty although a volume is attached to it.
+    VolumesIgnored,
 }
 
 #[cfg(feature = "planted")]

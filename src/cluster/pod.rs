@@ -39,6 +39,8 @@ pub struct Pod {
     pub protection: Option<Box<Protection>>,
     /// The names of its emptyDir volumes.
     pub empty_dirs: Box<[Text]>,
+    /// The names of the PersistentVolumeClaims that it uses.
+    pub claims: Box<[Text]>,
     pub restart_policy: RestartPolicy,
     /// What ails its containers, when one has restarted or waits.
     pub trouble: Option<Box<ContainerTrouble>>,

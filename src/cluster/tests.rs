@@ -293,3 +293,45 @@ fn namespaces_daemon_sets_and_jobs() {
     assert!(cluster.daemon_set("d").is_some());
     assert!(cluster.job("j").is_some_and(|job| job.finished && job.ttl_seconds == Some(5)));
 }
+
+#[test]
+fn volumes_and_what_they_are_attached_to() {
+    let mut cluster = Cluster::new();
+    let mut apply = |kind, json: &str| cluster.observe(Change::Applied(Raw::decode(kind, json)));
+    let attachment = |attached: bool| {
+        format!(
+            r#"{{"metadata": {{"name": "csi-1", "uid": "a"}}, "spec": {{"attacher": "csi.example", "nodeName": "node-a",
+               "source": {{"persistentVolumeName": "pv-1"}}}}, "status": {{"attached": {attached}}}}}"#
+        )
+    };
+    let volume = r#"{"metadata": {"name": "pv-1", "uid": "v"}, "spec": {"claimRef": {"namespace": "shop", "name": "data"}}}"#;
+    let changed = |effect: Option<Effect>| effect.expect("one object").changed;
+    assert!(changed(apply(ObjectKind::VolumeAttachment, &attachment(true))));
+    assert!(!changed(apply(ObjectKind::VolumeAttachment, &attachment(true))));
+    assert!(changed(apply(ObjectKind::PersistentVolume, volume)));
+    apply(
+        ObjectKind::VolumeAttachment,
+        r#"{"metadata": {"name": "csi-2"}, "spec": {"nodeName": "node-a", "source": {"inlineVolumeSpec": {}}}}"#,
+    );
+    apply(
+        ObjectKind::Pod,
+        r#"{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"volumes": [{"name": "a", "emptyDir": {}},
+           {"name": "b", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "c", "ephemeral": {"volumeClaimTemplate": {}}}]}}"#,
+    );
+    let names = |cluster: &Cluster| -> Vec<Text> {
+        cluster.volumes.attached_to("node-a").map(|attachment| attachment.name.clone()).collect()
+    };
+    assert_eq!(names(&cluster), ["csi-1".into()]);
+    let data = PodKey { namespace: "shop".into(), name: "data".into() };
+    assert_eq!(cluster.volumes.claim_of("pv-1"), Some(&data));
+    let web = cluster.pod(&PodKey { namespace: "shop".into(), name: "web".into() }).expect("the pod");
+    assert_eq!(&*web.claims, ["data".into(), "web-c".into()]);
+    cluster.observe(Change::Applied(Raw::decode(ObjectKind::VolumeAttachment, &attachment(false))));
+    assert!(names(&cluster).is_empty() && cluster.volumes.attachment("csi-1").is_some());
+    // What a list does not contain is gone.
+    cluster.observe(Change::Listing(ObjectKind::VolumeAttachment));
+    cluster.observe(Change::Complete(ObjectKind::VolumeAttachment));
+    assert_eq!(cluster.volumes.attachments().count(), 0);
+    cluster.observe(Change::Deleted(Raw::decode(ObjectKind::PersistentVolume, volume)));
+    assert_eq!(cluster.volumes.claim_of("pv-1"), None);
+}

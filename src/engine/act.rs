@@ -22,7 +22,7 @@ use super::watch::seen;
 use super::{rights, scales};
 use crate::api::{DrainPlan, names};
 use crate::cluster::{OwnerRef, PodKey, Scale, Text, Watched, kinds};
-use crate::plan::{Answer, Errand, Evict, Failure, Outcome, StatusWrite, causes};
+use crate::plan::{Answer, Errand, Evict, Failure, NodeChange, Outcome, StatusWrite, causes};
 
 /// Who writes, as `managedFields` shows it.
 const FIELD_MANAGER: &str = "drainplan";
@@ -85,7 +85,7 @@ impl Hands {
             Errand::WriteStatus(write) => self.write_status(*write).await,
             Errand::AddFinalizer(plan) => self.add_finalizer(&plan).await,
             Errand::RemoveFinalizer(plan) => self.remove_finalizer(&plan).await,
-            Errand::PatchNode { node, patch, .. } => self.patch_node(node, patch).await,
+            Errand::PatchNode { node, change, patch } => self.patch_node(node, change, patch).await,
             Errand::ListPods { node, since } => self.list_pods(node, since).await,
             Errand::ListPlans => self.list_plans().await,
             Errand::ReadScale { namespace, owner } => self.read_scale(namespace, owner).await,
@@ -152,7 +152,7 @@ impl Hands {
     }
 
     /// Patches a node by a JSON patch that tests its resourceVersion.
-    async fn patch_node(self, name: Text, patch: serde_json::Value) -> Outcome {
+    async fn patch_node(self, name: Text, change: NodeChange, patch: serde_json::Value) -> Outcome {
         let nodes: Api<Watched<kinds::Node>> = Api::all(self.client.clone());
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         let result = match serde_json::from_value(patch) {
@@ -163,7 +163,7 @@ impl Hands {
             Err(error) => Err(CallError::Kube(Box::new(kube::Error::SerdeError(error)))),
         };
         self.metrics.node_patch(result_of(&result));
-        Outcome::Node { name, result: result.map(Watched::into_raw).map_err(Failure::from) }
+        Outcome::Node { name, change, result: result.map(Watched::into_raw).map_err(Failure::from) }
     }
 
     /// Lists the pods of a node from the server itself.

@@ -158,8 +158,8 @@ impl Controller {
     fn conclude(&mut self, outcome: Outcome) {
         log(&outcome, self.agenda.plans());
         let now = self.now();
-        if let Some((plan, notices)) = self.agenda.conclude(outcome, now) {
-            report::publish(&self.parts.publisher, &plan, notices);
+        if let Some(told) = self.agenda.conclude(outcome, now) {
+            report::publish(&self.parts.publisher, told);
         }
     }
 }
@@ -174,7 +174,7 @@ fn log(outcome: &Outcome, plans: &PlanStore) {
         Outcome::Finalizer { uid, result: Err(failure) } => {
             log_failure("changing the finalizers of the plan", &plan(uid), failure);
         }
-        Outcome::Node { name, result: Err(failure) } => log_failure("patching the node", name, failure),
+        Outcome::Node { name, result: Err(failure), .. } => log_failure("patching the node", name, failure),
         Outcome::Listed { node, pods: Err(failure), .. } => {
             log_failure("listing the pods of the node", node, failure);
         }

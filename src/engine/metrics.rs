@@ -57,6 +57,8 @@ label_values! {
         StatefulSet = "StatefulSet",
         DaemonSet = "DaemonSet",
         Job = "Job",
+        PersistentVolume = "PersistentVolume",
+        VolumeAttachment = "VolumeAttachment",
     }
 }
 

@@ -9,7 +9,7 @@ use kube::{Resource as _, ResourceExt as _};
 use super::events::{self, Publisher};
 use super::metrics::{Metrics, Waiting};
 use crate::api::{DrainPlan, NodePhase, Outlook, PlanPhase, Reason, WaitingPod};
-use crate::plan::{Notice, Plans, Severity, Subject, Unreadable};
+use crate::plan::{Plans, Severity, Subject, Told, Unreadable};
 
 /// Sets the gauges from what the plans' statuses say.
 pub fn gauges(metrics: &Metrics, plans: &Plans) {
@@ -70,15 +70,17 @@ pub fn unreadable(publisher: &Publisher, plan: &Unreadable) {
     });
 }
 
-/// Publishes what a written status is worth saying.
-pub fn publish(publisher: &Publisher, plan: &DrainPlan, notices: Vec<Notice>) {
+/// Publishes what an outcome is worth saying. What is about a plan that is gone is told of its nodes only.
+pub fn publish(publisher: &Publisher, Told { plan, notices }: Told) {
     for notice in notices {
         if notice.subject == Subject::Plan {
-            tracing::info!(plan = plan.name_any(), reason = notice.reason, "{}", notice.note);
+            let plan = plan.as_ref().map(|plan| plan.name_any());
+            tracing::info!(plan, reason = notice.reason, "{}", notice.note);
         }
-        let regarding = match notice.subject {
-            Subject::Plan => plan.object_ref(&()),
-            Subject::Node { name, uid } => ObjectReference {
+        let regarding = match (notice.subject, &plan) {
+            (Subject::Plan, None) => continue,
+            (Subject::Plan, Some(plan)) => plan.object_ref(&()),
+            (Subject::Node { name, uid }, _) => ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Node".to_owned()),
                 name: Some(name),

@@ -108,6 +108,8 @@ pub fn start(
     watches.watch::<kinds::StatefulSet>();
     watches.watch::<kinds::DaemonSet>();
     watches.watch::<kinds::Job>();
+    watches.watch::<kinds::PersistentVolume>();
+    watches.watch::<kinds::VolumeAttachment>();
     receiver
 }
 
@@ -270,6 +272,8 @@ fn counted(kind: ObjectKind) -> metrics::Kind {
         ObjectKind::StatefulSet => metrics::Kind::StatefulSet,
         ObjectKind::DaemonSet => metrics::Kind::DaemonSet,
         ObjectKind::Job => metrics::Kind::Job,
+        ObjectKind::PersistentVolume => metrics::Kind::PersistentVolume,
+        ObjectKind::VolumeAttachment => metrics::Kind::VolumeAttachment,
     }
 }
 

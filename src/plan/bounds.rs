@@ -1,7 +1,7 @@
 //! Keeps a status within bounds. What `decide` reads is never cut: a node that is not listed stays as a name.
 
 use super::words;
-use crate::api::{DrainPlanStatus, NodePhase, NodeStatus};
+use crate::api::{DrainPlanStatus, NodePhase, NodeReason, NodeStatus};
 
 /// Nodes listed that are not in progress.
 const OTHER_NODES: usize = 100;
@@ -31,10 +31,12 @@ pub fn keep(status: &mut DrainPlanStatus) {
 fn list_as_names(status: &mut DrainPlanStatus) {
     let rank = |node: &NodeStatus| match node.phase {
         NodePhase::Draining | NodePhase::HandedOff => 0,
-        NodePhase::Failed => 1,
-        NodePhase::Pending => 2,
-        NodePhase::Skipped => 3,
-        NodePhase::Done => 4,
+        // That a hand-off has failed ends a plan, and is read back.
+        NodePhase::Failed if node.reason.as_deref() == Some(NodeReason::HandOffTimedOut.as_str()) => 1,
+        NodePhase::Failed => 2,
+        NodePhase::Pending => 3,
+        NodePhase::Skipped => 4,
+        NodePhase::Done => 5,
     };
     let in_progress = status.nodes.iter().filter(|node| rank(node) == 0).count();
     status.nodes.sort_by_key(|node| (rank(node), node.name.clone()));

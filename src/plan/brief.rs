@@ -26,11 +26,12 @@ pub fn pending(run: &Run<'_>) -> String {
     grouped(told, 0)
 }
 
-/// Which nodes are being drained, and how far that is.
-pub fn draining(status: &DrainPlanStatus) -> String {
-    let draining = status.nodes.iter().filter(|node| node.phase == NodePhase::Draining);
-    let said = |node: &NodeStatus| node.message.clone().unwrap_or_else(|| "being drained".to_owned());
-    grouped(draining.map(|node| (node.name.clone(), said(node))), 0)
+/// Which nodes are in progress, and how far that is.
+pub fn in_progress(status: &DrainPlanStatus) -> String {
+    let in_progress = |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
+    let in_progress = status.nodes.iter().filter(in_progress);
+    let said = |node: &NodeStatus| node.message.clone().unwrap_or_else(|| "in progress".to_owned());
+    grouped(in_progress.map(|node| (node.name.clone(), said(node))), 0)
 }
 
 /// Which nodes have failed, and why.

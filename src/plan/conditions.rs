@@ -50,7 +50,7 @@ fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
         (Some(PlanPhase::Suspended), _) => (false, "Suspended", format!("suspended; {}", summary(status))),
         (_, Some(stall)) => (false, stall.reason(), stall.message().to_owned()),
         (Some(PlanPhase::Scheduled), None) => (false, "AwaitingWindow", progress(run, status)),
-        _ => (false, "Draining", progress(run, status)),
+        _ => (false, doing(run, status), progress(run, status)),
     };
     Said { type_: condition::READY, status, reason, message }
 }
@@ -60,9 +60,25 @@ fn reconciling(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
     (status.phase == Some(PlanPhase::Running) && run.stalled.is_none()).then(|| Said {
         type_: condition::RECONCILING,
         status: true,
-        reason: "Draining",
+        reason: doing(run, status),
         message: summary(status),
     })
+}
+
+/// What a running plan does, as one word.
+fn doing(run: &Run<'_>, status: &DrainPlanStatus) -> &'static str {
+    let handed_off =
+        status.node_counts.as_ref().is_some_and(|counts| counts.draining == 0 && counts.handed_off > 0);
+    match run.ending {
+        Some(_) => Run::ENDING,
+        None if handed_off => "AwaitingHandOff",
+        None => "Draining",
+    }
+}
+
+impl Run<'_> {
+    /// The reason of a plan that ends before its time and waits for nodes that are handed off.
+    pub const ENDING: &'static str = "Ending";
 }
 
 fn stalled(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
@@ -153,7 +169,8 @@ fn summary(status: &DrainPlanStatus) -> String {
 
 /// What is drained, or why nothing is.
 fn progress(run: &Run<'_>, status: &DrainPlanStatus) -> String {
-    let parts = [summary(status), brief::draining(status), brief::pending(run)];
+    let ending = run.ending.as_ref().map(|why| format!("the plan ends: {why}")).unwrap_or_default();
+    let parts = [ending, summary(status), brief::in_progress(status), brief::pending(run)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 

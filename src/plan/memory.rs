@@ -54,8 +54,12 @@ pub struct Record {
     pub message: Option<String>,
     /// When it was started.
     pub started_at: Option<Timestamp>,
-    /// When it was empty.
+    /// When it was empty; its hand-off begins then.
     pub drained_at: Option<Timestamp>,
+    /// Its boot ID when it was handed off.
+    pub boot_id: Option<String>,
+    /// The version of its kubelet when it was handed off.
+    pub kubelet_version: Option<String>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
     /// Pods evicted from it so far.
@@ -72,6 +76,8 @@ impl Record {
             message: None,
             started_at: Some(now),
             drained_at: None,
+            boot_id: None,
+            kubelet_version: None,
             finished_at: None,
             evicted: 0,
         }
@@ -133,6 +139,8 @@ impl Memory {
                 message: node.message.clone().filter(|_| ended),
                 started_at: node.started_at.as_ref().map(|time| time.0),
                 drained_at: node.drained_at.as_ref().map(|time| time.0),
+                boot_id: node.boot_id.clone().filter(|_| !planted(Planted::BootForgotten)),
+                kubelet_version: node.kubelet_version.clone(),
                 finished_at: node.finished_at.as_ref().map(|time| time.0),
                 evicted: node.pods_evicted,
             };
@@ -174,6 +182,8 @@ impl Record {
             message: None,
             started_at: None,
             drained_at: None,
+            boot_id: None,
+            kubelet_version: None,
             finished_at: None,
             evicted: 0,
         }

@@ -13,7 +13,9 @@ mod conditions;
 mod counters;
 mod deadlock;
 mod drain;
+mod ending;
 mod gates;
+mod hand_off;
 mod hours;
 mod memory;
 mod own_pod;
@@ -26,13 +28,14 @@ mod survey;
 mod transitions;
 mod unreadable;
 mod upcoming;
+mod volumes;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use agenda::{
-    Agenda, Answer, Errand, Failure, Moment, Outcome, PlanChange, PlanStore, Random, Seen, StatusWrite,
+    Agenda, Answer, Errand, Failure, Moment, Outcome, PlanChange, PlanStore, Random, Seen, StatusWrite, Told,
     causes,
 };
 pub use calendar::{Calendar, Open};
@@ -48,9 +51,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
-use crate::api::{DrainPlan, DrainPlanStatus, IntOrPercent, NodePhase, names};
+use crate::api::{DrainPlan, DrainPlanStatus, IntOrPercent, NodePhase};
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{BudgetKey, Cluster, Oddity, OwnerRef, PodKey, Text};
+use crate::cluster::{BudgetKey, Cluster, Node, Oddity, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
 
 /// The plans of a cluster, as last observed.
@@ -283,7 +286,7 @@ fn hold(round: &mut Round<'_>, plans: &[&Arc<DrainPlan>], unreadable: &[Arc<Unre
     let kept = unreadable.iter().filter(|plan| !plan.is_going()).map(|plan| plan.uid().to_owned());
     let known: HashSet<String> = plans.iter().filter_map(|plan| plan.uid()).chain(kept).collect();
     for node in round.cluster.nodes() {
-        if node.unschedulable && node.annotations.contains_key(names::KEPT_CORDONED) {
+        if node.unschedulable && ownership::is_left_cordoned(node) {
             round.cordoned.insert(node.name.clone());
         }
         let Some(claim) = Claim::on(node) else {
@@ -295,7 +298,7 @@ fn hold(round: &mut Round<'_>, plans: &[&Arc<DrainPlan>], unreadable: &[Arc<Unre
             round.claimed.entry(claim.uid.to_owned()).or_default().push(node.name.clone());
             round.holders.insert(node.name.clone(), holder);
         } else {
-            sweep.push(ownership::patch(node, NodeChange::GiveBack));
+            sweep.push(ownership::patch(node, ownership::give_back(claim.plan, node)));
         }
     }
     for plan in plans {
@@ -310,5 +313,9 @@ fn hold(round: &mut Round<'_>, plans: &[&Arc<DrainPlan>], unreadable: &[Arc<Unre
         }
     }
     round.cordoned.extend(round.holders.keys().cloned());
+    let forgotten =
+        |node: &&Arc<Node>| ownership::is_announced(node) && !round.holders.contains_key(&node.name);
+    sweep
+        .extend(round.cluster.nodes().filter(forgotten).filter_map(|node| ownership::drop_stale_label(node)));
     sweep
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Action;
 use super::memory::Record;
-use crate::api::{DrainPlanSpec, NodePhase, NodeReason, OnNodeTimeout, Then, names};
+use crate::api::{DrainPlanSpec, NodePhase, NodeReason, OnNodeTimeout, Then, Until, names};
 use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Node, Taint};
 
@@ -52,10 +52,21 @@ pub enum NodeChange {
         /// The annotation's value.
         claim: String,
     },
+    /// The label tells that it is empty and whoever works on it may begin; the claim is put back where it was lost.
+    HandOff {
+        /// The annotation's value.
+        claim: String,
+    },
     /// Ours is removed; uncordoned unless it was cordoned before us.
     GiveBack,
     /// Ours is removed; left cordoned, with an annotation that says by which plan.
     Keep {
+        /// The plan's name.
+        plan: String,
+    },
+    /// Ours is removed; it is not Ready after its hand-off, so it stays cordoned, with an annotation that says by which
+    /// plan.
+    LeaveCordoned {
         /// The plan's name.
         plan: String,
     },
@@ -67,6 +78,8 @@ pub enum NodeChange {
     Unmark,
     /// It was left cordoned by a plan once and has been uncordoned since: the annotation is no longer true.
     DropStaleMark,
+    /// It carries the label and nobody has handed it off.
+    DropStaleLabel,
 }
 
 /// The run that a plan without `repeat` has.
@@ -74,22 +87,50 @@ const ONLY_RUN: &str = "1";
 
 /// The change that claims a node for a plan.
 pub fn claim(plan: &str, uid: &str, since: Timestamp) -> NodeChange {
+    NodeChange::Claim { claim: annotation(plan, uid, since) }
+}
+
+/// The change that tells of a node's hand-off.
+pub fn hand_off(plan: &str, uid: &str, since: Timestamp) -> NodeChange {
+    NodeChange::HandOff { claim: annotation(plan, uid, since) }
+}
+
+fn annotation(plan: &str, uid: &str, since: Timestamp) -> String {
     let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    NodeChange::Claim { claim: Claim { plan, uid, run: ONLY_RUN, since: &since }.to_string() }
+    Claim { plan, uid, run: ONLY_RUN, since: &since }.to_string()
 }
 
 /// How a node that the plan no longer works on is left.
-pub fn ending(plan: &str, spec: &DrainPlanSpec, record: Option<&Record>) -> NodeChange {
+pub fn ending(plan: &str, spec: &DrainPlanSpec, node: &Node, record: Option<&Record>) -> NodeChange {
     let keep = || NodeChange::Keep { plan: plan.to_owned() };
-    let Some(record) = record else { return NodeChange::GiveBack };
-    let timed_out = record.reason.as_deref() == Some(NodeReason::TimedOut.as_str());
-    let by_hand = record.reason.as_deref() == Some(NodeReason::UncordonedByHand.as_str());
-    match record.phase {
-        NodePhase::Done if spec.then() == Some(Then::KeepCordoned) => keep(),
-        NodePhase::Failed if timed_out && spec.on_node_timeout == Some(OnNodeTimeout::Keep) => keep(),
-        NodePhase::Skipped if by_hand => NodeChange::Release,
-        _ => NodeChange::GiveBack,
+    let Some(record) = record else { return give_back(plan, node) };
+    let because = |reason: NodeReason| record.reason.as_deref() == Some(reason.as_str());
+    let done = record.phase == NodePhase::Done;
+    let lost = because(NodeReason::HandOffTimedOut);
+    if (done || lost) && spec.then() == Some(Then::KeepCordoned) {
+        keep()
+    } else if lost || (done && spec.until() != Until::Drained) || record.phase == NodePhase::HandedOff {
+        back_or_left(plan, node)
+    } else if because(NodeReason::TimedOut) && spec.on_node_timeout == Some(OnNodeTimeout::Keep) {
+        keep()
+    } else if because(NodeReason::UncordonedByHand) {
+        NodeChange::Release
+    } else {
+        give_back(plan, node)
     }
+}
+
+/// Back into service; but a node that is not Ready after somebody has worked on it is left as it is, and that is said.
+pub fn give_back(plan: &str, node: &Node) -> NodeChange {
+    if is_announced(node) { back_or_left(plan, node) } else { NodeChange::GiveBack }
+}
+
+fn back_or_left(plan: &str, node: &Node) -> NodeChange {
+    let ours = node.unschedulable && !node.annotations.contains_key(names::WAS_CORDONED);
+    if ours && &*node.ready != "True" && !planted(Planted::UncordonedNotReady) {
+        return NodeChange::LeaveCordoned { plan: plan.to_owned() };
+    }
+    NodeChange::GiveBack
 }
 
 /// The patch action for a change.
@@ -98,6 +139,7 @@ pub fn patch(node: &Node, change: NodeChange) -> Action {
         vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": &*node.resource_version})];
     match &change {
         NodeChange::Claim { claim } => claim_ops(&mut ops, node, claim),
+        NodeChange::HandOff { claim } => hand_off_ops(&mut ops, node, claim),
         NodeChange::GiveBack => {
             remove_marks(&mut ops, node);
             if planted(Planted::ClaimLeft) {
@@ -108,24 +150,44 @@ pub fn patch(node: &Node, change: NodeChange) -> Action {
                 ops.push(json!({"op": "remove", "path": "/spec/unschedulable"}));
             }
         }
-        NodeChange::Keep { plan } => {
+        NodeChange::Keep { plan } | NodeChange::LeaveCordoned { plan } => {
+            let kept = matches!(change, NodeChange::Keep { .. });
             remove_marks(&mut ops, node);
             if node.unschedulable {
-                ops.push(annotate(names::KEPT_CORDONED, plan));
+                ops.push(annotate(if kept { names::KEPT_CORDONED } else { names::LEFT_CORDONED }, plan));
             }
         }
         NodeChange::Release => remove_marks(&mut ops, node),
         NodeChange::Mark => add_taint(&mut ops, node),
         NodeChange::Unmark => remove_taint(&mut ops, node),
-        NodeChange::DropStaleMark => remove_annotation(&mut ops, node, names::KEPT_CORDONED),
+        NodeChange::DropStaleMark => {
+            remove_annotation(&mut ops, node, names::KEPT_CORDONED);
+            remove_annotation(&mut ops, node, names::LEFT_CORDONED);
+        }
+        NodeChange::DropStaleLabel => remove_label(&mut ops, node),
     }
     Action::PatchNode { node: node.name.clone(), change, patch: Value::Array(ops) }
 }
 
 /// The patch that drops an annotation of an earlier plan which an uncordon made untrue.
 pub fn drop_stale_mark(node: &Node) -> Option<Action> {
-    let stale = !node.unschedulable && node.annotations.contains_key(names::KEPT_CORDONED);
+    let stale = !node.unschedulable && is_left_cordoned(node);
     stale.then(|| patch(node, NodeChange::DropStaleMark))
+}
+
+/// The patch that drops the label of a hand-off that nobody remembers: somebody has removed the claim.
+pub fn drop_stale_label(node: &Node) -> Option<Action> {
+    Claim::on(node).is_none().then(|| patch(node, NodeChange::DropStaleLabel))
+}
+
+/// Whether an annotation says that a plan has left the node cordoned.
+pub fn is_left_cordoned(node: &Node) -> bool {
+    [names::KEPT_CORDONED, names::LEFT_CORDONED].iter().any(|mark| node.annotations.contains_key(*mark))
+}
+
+/// Whether the label tells that the node is handed off.
+pub fn is_announced(node: &Node) -> bool {
+    node.labels.get(names::STATE).is_some()
 }
 
 /// Whether the node carries our taint.
@@ -163,6 +225,8 @@ fn claim_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
     }
     ops.push(annotate(names::CLAIM, claim));
     remove_taint(ops, node);
+    remove_annotation(ops, node, names::RELEASE);
+    remove_label(ops, node);
     if node.unschedulable {
         ops.push(annotate(names::WAS_CORDONED, "true"));
     } else {
@@ -171,9 +235,38 @@ fn claim_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
     }
 }
 
+/// Somebody may have taken our annotations off: then nobody can tell whose the cordon is, and it counts as another's.
+fn hand_off_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
+    if Claim::on(node).is_none() {
+        if !node.annotated {
+            ops.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        }
+        ops.push(annotate(names::CLAIM, claim));
+        if node.unschedulable {
+            ops.push(annotate(names::WAS_CORDONED, "true"));
+        }
+    }
+    if node.labels.iter().next().is_none() {
+        ops.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
+    }
+    ops.push(json!({"op": "add", "path": label_path(), "value": names::DRAINED}));
+}
+
+fn remove_label(ops: &mut Vec<Value>, node: &Node) {
+    if is_announced(node) && !planted(Planted::LabelLeft) {
+        ops.push(json!({"op": "remove", "path": label_path()}));
+    }
+}
+
+fn label_path() -> String {
+    format!("/metadata/labels/{}", escaped(names::STATE))
+}
+
 fn remove_marks(ops: &mut Vec<Value>, node: &Node) {
     remove_annotation(ops, node, names::CLAIM);
     remove_annotation(ops, node, names::WAS_CORDONED);
+    remove_annotation(ops, node, names::RELEASE);
+    remove_label(ops, node);
     remove_taint(ops, node);
 }
 
@@ -188,5 +281,10 @@ fn remove_annotation(ops: &mut Vec<Value>, node: &Node, name: &str) {
 }
 
 fn annotation_path(name: &str) -> String {
-    format!("/metadata/annotations/{}", name.replace('~', "~0").replace('/', "~1"))
+    format!("/metadata/annotations/{}", escaped(name))
+}
+
+/// As a part of a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }

@@ -136,8 +136,10 @@ fn started(
         reason: record.reason.clone(),
         message: record.message.clone().map(|message| words::bounded(message, MESSAGE)),
         started_at: record.started_at.map(Time),
-        deadline: record.started_at.and_then(|at| at.checked_add(run.node_timeout()).ok()).map(Time),
+        deadline: deadline(run, record).map(Time),
         drained_at: record.drained_at.map(Time),
+        boot_id: record.boot_id.clone(),
+        kubelet_version: record.kubelet_version.clone(),
         finished_at: record.finished_at.map(Time),
         pods_left: survey.map_or(0, |survey| number(survey.pods.len())),
         pods_evicted: record.evicted,
@@ -158,7 +160,7 @@ fn started(
         }
         _ => {}
     }
-    if record.in_progress() {
+    if record.phase == NodePhase::Draining {
         let waiting = number(node.waiting.len()).saturating_add(node.more_waiting);
         let pods = survey.map_or(0, |survey| survey.pods.len());
         let left = words::left(pods, waiting, node.waiting.first());
@@ -166,6 +168,14 @@ fn started(
         node.message = Some(words::bounded(told.collect::<Vec<_>>().join("; "), MESSAGE));
     }
     node
+}
+
+/// Until when it must have left its phase.
+fn deadline(run: &Run<'_>, record: &Record) -> Option<Timestamp> {
+    match record.phase {
+        NodePhase::HandedOff => run.hand_off_deadline(record),
+        _ => record.started_at?.checked_add(run.node_timeout()).ok(),
+    }
 }
 
 /// Another plan has drained the node, and left it cordoned or done so since this plan was created.
@@ -197,6 +207,8 @@ fn pending(
         started_at: None,
         deadline: None,
         drained_at: None,
+        boot_id: None,
+        kubelet_version: None,
         finished_at: None,
         pods_left: 0,
         pods_evicted: 0,

@@ -12,8 +12,8 @@ use super::memory::{Memory, Record, Yielded};
 use super::ownership::{self, Claim};
 use super::selection::{Selection, select};
 use super::survey::Survey;
-use super::{Action, Decision, Round, report, words};
-use crate::api::{DrainPlan, NodePhase, NodeReason, PlanPhase, PodPolicy, names};
+use super::{Action, Decision, Round, report, volumes, words};
+use crate::api::{DrainPlan, NodePhase, NodeReason, PodPolicy, names};
 use crate::cluster::{Node, Text};
 
 /// More nodes than that do not fit a plan's status.
@@ -40,6 +40,8 @@ pub struct Run<'a> {
     holds_nothing: bool,
     /// What only a person can change.
     pub stalled: Option<Stall>,
+    /// It ends before its time, and waits for nodes that are handed off.
+    pub ending: Option<String>,
     /// Whether time allows it to work.
     pub hours: Hours,
 }
@@ -84,6 +86,7 @@ impl<'a> Run<'a> {
             actions: Vec::new(),
             holds_nothing: false,
             stalled: None,
+            ending: None,
             hours: Hours::default(),
         };
         if !run.deleting() && run.memory.finished.is_none() {
@@ -131,17 +134,16 @@ impl<'a> Run<'a> {
         if self.stalled.is_none() && !self.plan.spec.suspend && self.hours.are_open() {
             self.memory.started_at.get_or_insert(round.now);
         }
-        let Some(started_at) = self.memory.started_at else {
+        if self.memory.started_at.is_none() {
             if let Some(why) = self.hours.obstacle(self, round.now) {
                 self.start_none(&why);
             }
             return;
-        };
+        }
 
         self.miss(round);
         self.step_in_progress(round);
-        self.plan_deadline(round, started_at);
-        if self.memory.finished.is_none() && self.stalled.is_none() {
+        if !self.wind_up(round) && self.stalled.is_none() {
             self.start(round);
         }
         self.end(round);
@@ -157,11 +159,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Steps the nodes in progress. A node that a status calls handed off is brought to its end like any other.
+    /// Steps the nodes in progress.
     fn step_in_progress(&mut self, round: &mut Round<'_>) {
         for name in self.in_progress() {
             let Some(mut record) = self.memory.nodes.remove(&name) else { continue };
-            if self.step(round, &name, &mut record) {
+            let goes_on = match record.phase {
+                NodePhase::HandedOff => self.step_handed_off(round, &name, &mut record),
+                _ => self.step(round, &name, &mut record),
+            };
+            if goes_on {
                 self.memory.nodes.insert(name, record);
             }
         }
@@ -208,17 +214,18 @@ impl<'a> Run<'a> {
                 record.end(NodePhase::Skipped, Some((NodeReason::UncordonedByHand, message)), now);
             }
             Some(claim) if claim.uid == self.uid => {
-                if survey.pods.is_empty() && round.cluster.evictions.is_confirmed(name, since) {
-                    record.drained_at = Some(now);
-                    record.end(NodePhase::Done, None, now);
+                let confirmed = survey.pods.is_empty() && round.cluster.evictions.is_confirmed(name, since);
+                let attached = volumes::attached(&self.plan.spec, round.cluster, name).filter(|_| confirmed);
+                if confirmed && attached.is_none() {
+                    self.hand_over(&node, record, now);
                 } else if now >= deadline {
-                    record.end(
-                        NodePhase::Failed,
-                        Some((NodeReason::TimedOut, words::timed_out(&survey))),
-                        now,
-                    );
+                    let message = attached.unwrap_or_else(|| words::timed_out(&survey));
+                    record.end(NodePhase::Failed, Some((NodeReason::TimedOut, message)), now);
                 } else if self.is_cut_off() {
                     return false;
+                } else if attached.is_some() {
+                    record.reason = Some(NodeReason::VolumesAttached.to_string());
+                    record.message = attached;
                 } else if survey.pods.is_empty() {
                     self.actions.push(Action::ConfirmEmpty { node: name.clone(), since });
                 } else if self.may_evict() {
@@ -259,19 +266,6 @@ impl<'a> Run<'a> {
         self.plan.finalizers().iter().any(|finalizer| finalizer == names::FINALIZER)
     }
 
-    fn plan_deadline(&mut self, round: &mut Round<'_>, started_at: Timestamp) {
-        let Some(timeout) = self.plan.spec.timeouts.as_ref().and_then(|timeouts| timeouts.plan.clone())
-        else {
-            return;
-        };
-        let deadline = started_at.saturating_add(timeout.value()).unwrap_or(Timestamp::MAX);
-        round.wake(deadline);
-        if round.now >= deadline {
-            let message = format!("the plan had not ended {timeout} after its start");
-            self.stop(round, NodeReason::TimedOut, &message);
-        }
-    }
-
     /// A node gives way: it is given back, and pending again.
     pub fn give_way(&mut self, name: &Text, to: &Text, lacking: &str, now: Timestamp) {
         let Some(record) = self.memory.nodes.remove(name) else { return };
@@ -284,61 +278,10 @@ impl<'a> Run<'a> {
         self.memory.yielded.push(Yielded { name, uid: record.uid, to, at: now, evicted, message });
     }
 
-    /// Ends the plan now: nodes in progress fail and are given back, the others are not taken.
-    fn stop(&mut self, round: &Round<'_>, reason: NodeReason, message: &str) {
-        for record in self.memory.nodes.values_mut().filter(|record| record.in_progress()) {
-            record.end(NodePhase::Failed, Some((reason, message.to_owned())), round.now);
-        }
-        self.evicting.clear();
-        self.upcoming.clear();
-        self.memory.finished = Some((round.now, PlanPhase::Failed));
-        for node in self.not_taken() {
-            self.pending.insert(node.name.clone(), (NodeReason::PlanEnded, message.to_owned()));
-        }
-    }
-
     /// Selected nodes of which the plan remembers nothing.
     pub fn not_taken(&self) -> Vec<Arc<Node>> {
         let new = |node: &&Arc<Node>| !self.memory.nodes.contains_key(&node.name);
         self.selection.nodes.iter().filter(new).cloned().collect()
-    }
-
-    /// Ends the plan when too many nodes have failed or all have ended.
-    fn end(&mut self, round: &mut Round<'_>) {
-        if self.memory.finished.is_some() {
-            return;
-        }
-        let failed = self.memory.count(NodePhase::Failed);
-        let total = self.memory.nodes.len() + self.not_taken().len();
-        if total == 0 {
-            // The last node has left the selection.
-            self.stalled.get_or_insert(Stall::NoNodes(words::no_nodes(&self.plan.spec.nodes)));
-        }
-        let limit =
-            self.plan.spec.max_failed_nodes.as_ref().and_then(|limit| limit.of(total)).unwrap_or(total);
-        if failed > limit {
-            let message = format!("{failed} nodes failed and maxFailedNodes allows {limit}");
-            self.return_draining(&message);
-            self.stop(round, NodeReason::PlanEnded, &message);
-        } else if self.stalled.is_none()
-            && self.not_taken().is_empty()
-            && !self.memory.nodes.values().any(Record::in_progress)
-        {
-            let phase = if failed == 0 { PlanPhase::Completed } else { PlanPhase::Failed };
-            self.memory.finished = Some((round.now, phase));
-            self.memory.idle_since = None;
-        }
-    }
-
-    /// Nodes in progress are pending again: the plan ends for another reason than theirs.
-    fn return_draining(&mut self, message: &str) {
-        let pending = &mut self.pending;
-        self.memory.nodes.retain(|name, record| {
-            if record.in_progress() {
-                pending.insert(name.clone(), (NodeReason::PlanEnded, message.to_owned()));
-            }
-            !record.in_progress()
-        });
     }
 
     /// Gives back what the plan holds and no longer works on.
@@ -355,8 +298,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             let Some(node) = round.cluster.node(name) else { continue };
-            let record = record.filter(|record| !record.in_progress());
-            let change = ownership::ending(&self.name, &self.plan.spec, record);
+            let change = ownership::ending(&self.name, &self.plan.spec, node, record);
             self.actions.push(ownership::patch(node, change));
         }
         self.holds_nothing = over && claimed.is_empty();

@@ -7,6 +7,7 @@ use super::run::{Run, Stall};
 use super::survey::Survey;
 use super::{Holder, Round, brief, gates, words};
 use crate::api::{NodePhase, NodeReason};
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Node, Text};
 
 /// Other tools' taints on nodes that they are about to take away.
@@ -94,7 +95,10 @@ impl Run<'_> {
 
     /// The nodes in progress.
     fn busy(&self) -> impl Iterator<Item = &Text> {
-        self.memory.nodes.iter().filter(|(_, record)| record.in_progress()).map(|(name, _)| name)
+        let free =
+            |record: &Record| record.phase == NodePhase::HandedOff && planted(Planted::HandedOffIsFree);
+        let busy = move |record: &Record| record.in_progress() && !free(record);
+        self.memory.nodes.iter().filter(move |(_, record)| busy(record)).map(|(name, _)| name)
     }
 
     /// Says why pending nodes are not started; returns those that could be, in order.

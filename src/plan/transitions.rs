@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::run::Stall;
+use super::run::{Run, Stall};
 use super::words;
 use crate::api::{
     DrainPlanStatus, NodePhase, NodeReason, NodeStatus, Outlook, PlanPhase, Reason, WaitingPod, condition,
 };
+use crate::cluster::Node;
 
 /// Events about waiting pods in one decision.
 const WAITS: usize = 10;
@@ -105,6 +106,17 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
     notices
 }
 
+/// A node that stays cordoned although its hand-off is over.
+pub fn left_cordoned(plan: &str, node: &Node) -> Vec<Notice> {
+    let note = words::left_cordoned(&node.name, plan, &node.ready);
+    let on_node = Subject::Node { name: node.name.to_string(), uid: node.uid.to_string() };
+    let notice = |subject| {
+        let (severity, reason, action) = (Severity::Warning, "NodeLeftCordoned", "Keep");
+        Notice { subject, severity, reason, action, note: note.clone() }
+    };
+    [Subject::Plan, on_node].map(notice).into()
+}
+
 /// Nodes that have given way.
 fn yield_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
     let mut notices = Vec::new();
@@ -128,14 +140,20 @@ fn return_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
             || new.nodes.iter().any(|known| known.name == *name && !is_claimed(known))
     };
     let shut = new.conditions.iter().find(|it| it.type_ == condition::WINDOW_OPEN && it.status == "False");
+    let ready = new.conditions.iter().find(|it| it.type_ == condition::READY);
     let why = match shut {
         _ if new.finished_at.is_some() => "the plan has ended",
+        _ if ready.is_some_and(|ready| ready.reason == Run::ENDING) => "the plan ends",
         Some(shut) => shut.message.as_str(),
         None => "it is no longer one of the plan's nodes, or another plan holds it",
     };
     let mut notices = Vec::new();
     for node in old.nodes.iter().filter(in_progress).filter(|node| !told(node)) {
-        let note = format!("node {} is given back before it was empty: {why}", node.name);
+        let before = match node.phase {
+            NodePhase::HandedOff => "its hand-off had ended",
+            _ => "it was empty",
+        };
+        let note = format!("node {} is given back before {before}: {why}", node.name);
         let on = Subject::Node { name: node.name.clone(), uid: node.uid.clone() };
         for subject in [Subject::Plan, on] {
             let (severity, reason, action) = (Severity::Normal, "NodeReturned", "Uncordon");
@@ -162,8 +180,15 @@ fn node_notices(plan: &str, old: Option<&NodeStatus>, new: &NodeStatus) -> Vec<N
             (Severity::Normal, "NodeDraining", "Cordon", note)
         }
         NodePhase::HandedOff => {
-            (Severity::Normal, "NodeHandedOff", "HandOff", format!("node {name} is empty"))
+            let note = format!("plan {plan} hands off node {name}: {message}");
+            (Severity::Normal, "NodeHandedOff", "HandOff", note)
         }
+        NodePhase::Done if !message.is_empty() => (
+            Severity::Normal,
+            "NodeTakenBack",
+            "TakeBack",
+            format!("the hand-off of node {name} has ended: {message}"),
+        ),
         NodePhase::Done => {
             let note = format!(
                 "node {name} is drained: {} evicted",

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::survey::{Survey, Surveyed};
-use crate::api::{Nodes, Outlook, PlanDuration, Reason, WaitingPod};
+use crate::api::{Nodes, Outlook, PlanDuration, Reason, WaitingPod, names};
 use crate::explain::Wait;
 
 /// How many pods or nodes a sentence names.
@@ -164,6 +164,76 @@ pub fn timed_out(survey: &Survey) -> String {
         "nothing keeps them from going, and it was not seen in time that they went".to_owned()
     });
     format!("{} left at the deadline: {what}", count(left, "pod"))
+}
+
+/// Why a node without pods is not empty.
+pub fn volumes_attached(attached: &[String]) -> String {
+    let are = if attached.len() == 1 { "is" } else { "are" };
+    format!(
+        "its pods are gone, and {} {are} still attached to it: {}. They are detached when the kubelet has unmounted them; if \
+         that lasts look at the CSI driver, or write handOff.awaitVolumesDetached: false",
+        count(attached.len(), "volume"),
+        list(attached)
+    )
+}
+
+/// What a node that is handed off waits for, and until when.
+pub fn handed_off(awaited: &str, deadline: Option<Timestamp>) -> String {
+    match deadline {
+        Some(deadline) => format!("empty and handed off until {}: {awaited}", instant(deadline)),
+        None => format!("empty and handed off: {awaited}"),
+    }
+}
+
+/// Why a node has failed at the end of its hand-off.
+pub fn hand_off_timed_out(timeout: &PlanDuration, awaited: &str) -> String {
+    format!("its hand-off had not ended {timeout} after it was empty (timeouts.handOff): {awaited}")
+}
+
+/// Why a plan ends with the hand-off that has failed.
+pub fn hand_off_ends_plan(node: &str) -> String {
+    format!("node {node} did not come back from its hand-off, and the plan takes no further node after that")
+}
+
+/// A node that is awaited after a reboot, before it.
+pub fn not_rebooted(boot_id: &str) -> String {
+    if boot_id.is_empty() {
+        return "waits until it has rebooted; its kubelet reports no boot ID".to_owned();
+    }
+    format!("waits until it has rebooted; its boot ID is still {boot_id}")
+}
+
+/// A node that is awaited after an upgrade, before it.
+pub fn not_upgraded(version: &str) -> String {
+    format!("waits until its kubelet has another version than {version}")
+}
+
+/// A node after an upgrade.
+pub fn upgraded(before: &str, now: &str) -> String {
+    format!("its kubelet was {before} and is {now}")
+}
+
+/// A node that has come as far as this, and is not well.
+pub fn not_ready(so_far: &str, ready: &str) -> String {
+    format!("{so_far}, and its condition Ready is {ready}; it is put back into service when that is True")
+}
+
+/// A node that nobody has released.
+pub fn not_released(node: &str, plan: &str, by: Option<&str>) -> String {
+    let (other, overwrite) = match by {
+        Some(by) => (format!(" (it names plan {by} now)"), " --overwrite"),
+        None => (String::new(), ""),
+    };
+    let how = format!("kubectl annotate{overwrite} node {node} {}={plan}", names::RELEASE);
+    format!("waits until somebody releases it by an annotation{other}: {how}")
+}
+
+/// Why a node stays cordoned after its hand-off.
+pub fn left_cordoned(node: &str, plan: &str, ready: &str) -> String {
+    format!(
+        "node {node} stays cordoned after its hand-off by plan {plan}, because its condition Ready is {ready}; once it \
+         is well: kubectl uncordon {node}"
+    )
 }
 
 /// Why a plan stands still when nothing is left but blocked nodes.

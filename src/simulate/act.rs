@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::actor::WorkStep;
 use super::acts::{Act, PlanEdit};
 use super::facts::Fact;
-use super::setup::NodeSetup;
+use super::setup::{After, NodeSetup};
 use super::store::whole_second;
 use super::workloads::labels;
-use super::world::World;
-use crate::api::{DrainPlan, Eviction, IntOrPercent, Nodes, PlanDuration, PodPolicy, Timeouts};
-use crate::cluster::{BudgetKey, Node, Right, Taint, Text};
+use super::world::{Event, World};
+use crate::api::{DrainPlan, Eviction, IntOrPercent, Nodes, PlanDuration, PodPolicy, Timeouts, names};
+use crate::cluster::{BudgetKey, Labels, Node, Right, Taint, Text, VolumeAttachment};
 
 impl World {
     /// Creates a node with its kubelet.
@@ -71,6 +72,14 @@ impl World {
             Act::StripAnnotations(node) => {
                 self.by_hand(&node, "annotations removed by hand", |node| node.annotations.clear());
             }
+            Act::Release(node, plan) => self.by_hand(&node, "node released", |node| {
+                node.annotations.insert(names::RELEASE.into(), plan.into());
+                node.annotated = true;
+            }),
+            Act::StripLabel(node) => self.by_hand(&node, "label removed by hand", |node| {
+                let others = node.labels.iter().filter(|(key, _)| ***key != *names::STATE);
+                node.labels = Labels::new(others.map(|(key, value)| (key.clone(), value.clone())));
+            }),
             Act::AddNode(setup) => {
                 self.count_fault("node added");
                 self.add_node(&setup);
@@ -98,6 +107,15 @@ impl World {
             Act::DeletePlan(plan) => self.delete_plan(&plan),
             Act::KubeletDies(node) => self.silence(&node),
             Act::KubeletReturns(node) => self.revive(&node),
+            Act::Attach(node, volume, lasts) => self.attach(&node, &volume, lasts),
+            Act::Reboot { node, away, well } => {
+                self.count_fault("machine rebooted");
+                self.go_down(&node, away, WorkStep::Back { upgraded: false, well });
+            }
+            Act::Upgrade { node, away, well } => {
+                self.count_fault("kubelet upgraded");
+                self.go_down(&node, away, WorkStep::Back { upgraded: true, well });
+            }
             Act::PodFails(workload, number, wait) => {
                 if let Some((key, uid)) = self.nth_pod(&workload, number) {
                     self.fail_pod(&key, &uid, wait);
@@ -170,6 +188,26 @@ impl World {
         }
     }
 
+    fn attach(&mut self, node: &str, volume: &str, lasts: After) {
+        if self.store.cluster().node(node).is_none()
+            || self.store.cluster().volumes.attachment(volume).is_some()
+        {
+            return;
+        }
+        self.count_fault("volume attached");
+        let attachment = VolumeAttachment {
+            name: volume.into(),
+            uid: self.store.new_uid(volume),
+            node: node.into(),
+            volume: Some(volume.into()),
+            attached: true,
+        };
+        self.store.attach(attachment);
+        if let After::Some(wait) = lasts {
+            self.after(wait, Event::Detach(volume.into()));
+        }
+    }
+
     fn delete_pod_by_hand(&mut self, workload: &str, number: usize) {
         let Some((key, uid)) = self.nth_pod(workload, number) else { return };
         self.count_fault("pod deleted by hand");
@@ -221,6 +259,9 @@ fn apply(plan: &mut DrainPlan, edit: PlanEdit) {
         PlanEdit::Suspend(suspend) => spec.suspend = suspend,
         PlanEdit::NodeTimeout(timeout) => {
             spec.timeouts.get_or_insert_with(Timeouts::default).node = seconds(timeout);
+        }
+        PlanEdit::HandOffTimeout(timeout) => {
+            spec.timeouts.get_or_insert_with(Timeouts::default).hand_off = seconds(timeout);
         }
         PlanEdit::PlanTimeout(timeout) => {
             spec.timeouts.get_or_insert_with(Timeouts::default).plan = timeout.and_then(seconds);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::setup::{BudgetSetup, NodeSetup, WorkloadSetup};
+use super::setup::{After, BudgetSetup, NodeSetup, WorkloadSetup};
 use crate::api::{DrainPlan, OnNodeTimeout};
 use crate::cluster::ObjectKind;
 
@@ -17,6 +17,10 @@ pub enum Act {
     Untaint(String, String),
     /// Takes all annotations off a node: claims too.
     StripAnnotations(String),
+    /// Ends the hand-off of a node by the annotation, for the plan of that name.
+    Release(String, String),
+    /// Takes the label of a hand-off off a node.
+    StripLabel(String),
     AddNode(NodeSetup),
     DeleteNode(String),
     AddWorkload(Box<WorkloadSetup>),
@@ -36,6 +40,20 @@ pub enum Act {
     /// The kubelet falls silent, and all that is on its node.
     KubeletDies(String),
     KubeletReturns(String),
+    /// The machine is down for a while, and is another boot then; Ready so much later.
+    Reboot {
+        node: String,
+        away: Duration,
+        well: After,
+    },
+    /// The same, with a kubelet of another version.
+    Upgrade {
+        node: String,
+        away: Duration,
+        well: After,
+    },
+    /// A volume is attached to a node for so long.
+    Attach(String, String, After),
     /// The n-th pod of a workload loops in crashes for so long.
     PodFails(String, usize, Duration),
     ManagerStops,
@@ -77,6 +95,7 @@ pub enum Act {
 pub enum PlanEdit {
     Suspend(bool),
     NodeTimeout(u64),
+    HandOffTimeout(u64),
     PlanTimeout(Option<u64>),
     OnNodeTimeout(OnNodeTimeout),
     MaxFailedNodes(i32),

@@ -317,8 +317,8 @@ impl World {
                 let uid = plan.uid.clone().unwrap_or_default();
                 Outcome::Finalizer { uid, result: Ok(written.map(|plan| *plan)) }
             }
-            (Errand::PatchNode { node: name, .. }, Response::Node(Some(node))) => {
-                Outcome::Node { name, result: Ok(*node) }
+            (Errand::PatchNode { node: name, change, .. }, Response::Node(Some(node))) => {
+                Outcome::Node { name, change, result: Ok(*node) }
             }
             (Errand::ListPods { node, since }, Response::Pods(pods)) => {
                 Outcome::Listed { node, since, pods: Ok(pods) }
@@ -351,7 +351,9 @@ impl World {
                 let uid = plan.uid.clone().unwrap_or_default();
                 Outcome::Finalizer { uid, result: Err(failure) }
             }
-            Errand::PatchNode { node: name, .. } => Outcome::Node { name, result: Err(failure) },
+            Errand::PatchNode { node: name, change, .. } => {
+                Outcome::Node { name, change, result: Err(failure) }
+            }
             Errand::ListPods { node, since } => Outcome::Listed { node, since, pods: Err(failure) },
             Errand::ListPlans => Outcome::Plans(Err(failure)),
             Errand::AskRight { namespace } => Outcome::Right { namespace, answer: Err(failure) },

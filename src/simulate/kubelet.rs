@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::setup::{After, Template};
 use super::world::{Event, World};
-use crate::cluster::{ContainerTrouble, Pod, PodKey, PodPhase, Taint, Text};
+use crate::cluster::{ContainerTrouble, Node, Pod, PodKey, PodPhase, Taint, Text};
 
 /// The taint of a node whose kubelet is silent.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -191,19 +191,27 @@ impl World {
         let Some((node, _)) = self.kubelets.get_key_value(node) else { return };
         let node = node.clone();
         let Some(kubelet) = self.kubelets.get_mut(&node) else { return };
-        if kubelet.silent_since.take().is_none() {
+        if kubelet.silent_since.is_none() {
             return;
         }
-        let parked = std::mem::take(&mut kubelet.parked);
         self.count_fault("kubelet returns");
+        self.revive_as(&node, |_| {});
+    }
+
+    /// A kubelet tells that it is there, and more in the same write; it need not have been silent.
+    pub(super) fn revive_as(&mut self, node: &Text, more: impl FnOnce(&mut Node)) {
+        let Some(kubelet) = self.kubelets.get_mut(node) else { return };
+        kubelet.silent_since = None;
+        let parked = std::mem::take(&mut kubelet.parked);
         for (key, uid, step) in parked {
             self.after(Duration::ZERO, Event::Pod { key, uid, step });
         }
-        self.store.edit_node(&node, |node| {
+        self.store.edit_node(node, |node| {
             node.ready = "True".into();
             node.taints.retain(|taint| &*taint.key != UNREACHABLE);
+            more(node);
         });
-        self.resume_pods(&node);
+        self.resume_pods(node);
     }
 
     /// The node lifecycle controller: a silent node is Unknown, its pods not Ready; later they are deleted, past all

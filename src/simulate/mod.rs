@@ -10,6 +10,7 @@
 //! tells as [`Fact`]s.
 
 mod act;
+mod actor;
 mod acts;
 mod calls;
 mod disruption;
@@ -26,6 +27,7 @@ mod watches;
 mod workloads;
 mod world;
 
+pub use actor::{ActorSetup, Work};
 pub use acts::{Act, CallFault, CallKind, PlanEdit, Stream};
 pub use facts::Fact;
 pub use process::Process;

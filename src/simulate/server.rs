@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::store::{Store, whole_second};
 use crate::api::{DrainPlan, DrainPlanStatus, names};
 use crate::budget::{self, Cause};
-use crate::cluster::{Node, PodKey, Scale, Taint, Text};
+use crate::cluster::{Labels, Node, PodKey, Scale, Taint, Text};
 use crate::plan::Evict;
 use jiff::Timestamp;
 
@@ -99,7 +99,12 @@ fn as_json(node: &Node) -> Value {
     if node.annotated && annotations.is_empty() {
         annotations.insert(OTHERS.to_owned(), json!(""));
     }
+    let labels: Map<String, Value> =
+        node.labels.iter().map(|(key, value)| (key.to_string(), json!(&**value))).collect();
     let mut metadata = Map::new();
+    if !labels.is_empty() {
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
     metadata.insert("resourceVersion".to_owned(), json!(&*node.resource_version));
     if node.annotated {
         metadata.insert("annotations".to_owned(), Value::Object(annotations));
@@ -124,7 +129,11 @@ fn from_json(node: &Node, document: &Value) -> Node {
     let annotations = document.pointer("/metadata/annotations").and_then(Value::as_object);
     let ours = annotations.into_iter().flatten().filter(|(name, _)| *name != OTHERS);
     let taints = document.pointer("/spec/taints").and_then(Value::as_array);
+    let labels = document.pointer("/metadata/labels").and_then(Value::as_object);
+    let label =
+        |(key, value): (&String, &Value)| (key.as_str().into(), value.as_str().unwrap_or_default().into());
     Node {
+        labels: Labels::new(labels.into_iter().flatten().map(label)),
         annotations: ours
             .map(|(name, value)| (name.as_str().into(), value.as_str().unwrap_or_default().into()))
             .collect(),

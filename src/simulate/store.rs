@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use crate::api::DrainPlan;
 use crate::cluster::{
-    BudgetKey, Cluster, DaemonSet, Deletion, Job, Namespace, Node, Object, Pdb, Pod, PodKey, Text, Workload,
+    BudgetKey, Cluster, DaemonSet, Deletion, Job, Namespace, Node, Object, Pdb, Pod, PodKey, Text,
+    VolumeAttachment, Workload,
 };
 
 /// A change of one object, as a watch brings it.
@@ -206,6 +207,24 @@ impl Store {
     pub fn put_job(&mut self, job: Job) {
         self.cluster.apply_job(job.clone());
         self.applied(Object::Job(job));
+    }
+    /// Creates an attachment.
+    pub fn attach(&mut self, attachment: VolumeAttachment) {
+        self.cluster.volumes.attach(attachment.clone());
+        self.applied(Object::VolumeAttachment(attachment));
+    }
+    /// Deletes an attachment.
+    pub fn detach(&mut self, name: &str) {
+        let Some(old) = self.cluster.volumes.attachment(name).cloned() else { return };
+        self.cluster.volumes.detach(name);
+        self.deleted(Object::VolumeAttachment(old));
+    }
+    /// All attachments, in order.
+    #[must_use]
+    pub fn attachments(&self) -> Vec<VolumeAttachment> {
+        let mut attachments: Vec<_> = self.cluster.volumes.attachments().cloned().collect();
+        attachments.sort_by(|a, b| a.name.cmp(&b.name));
+        attachments
     }
     /// What `*/scale` of an owner that is not watched answers.
     pub fn put_scale(&mut self, owner: &Text, scale: crate::cluster::Scale) {

@@ -195,6 +195,9 @@ impl World {
             ObjectKind::PodDisruptionBudget => {
                 self.store.budgets().map(|budget| object(Object::Pdb((**budget).clone()))).collect()
             }
+            ObjectKind::VolumeAttachment => {
+                self.store.attachments().into_iter().map(|of| object(Object::VolumeAttachment(of))).collect()
+            }
             _ => self
                 .owner_objects()
                 .into_iter()

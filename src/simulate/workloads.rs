@@ -304,6 +304,7 @@ impl World {
             protection: None,
             finalizers: template.finalizer.iter().map(|_| Text::from("example.com/hold")).collect(),
             mirror: owner.setup.kind == OwnerKind::Kubelet,
+            claims: Box::default(),
             empty_dirs: if template.empty_dir { Box::new(["scratch".into()]) } else { Box::default() },
             restart_policy: if is_job { RestartPolicy::Never } else { RestartPolicy::Always },
             trouble: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::actor::{ActorSetup, WorkStep};
 use super::acts::{Act, CallFault, CallKind, Stream};
 use super::calls::{Call, Response};
 use super::facts::Fact;
@@ -91,6 +92,14 @@ pub(super) enum Event {
     },
     /// Pods of a node that is gone are collected.
     Garbage(Text),
+    /// A volume is attached no longer.
+    Detach(Text),
+    /// Somebody goes on with the work on a node.
+    Work {
+        node: Text,
+        uid: Text,
+        step: WorkStep,
+    },
 }
 
 /// A virtual cluster with the controller in it.
@@ -125,6 +134,12 @@ pub struct World {
     pub(super) next_call: u64,
     pub(super) call_faults: Vec<(CallKind, CallFault)>,
     pub(super) crash_after: Option<(u32, Duration)>,
+    /// Who works on the nodes that a plan hands off, by the plan's name.
+    pub(super) actors: BTreeMap<String, ActorSetup>,
+    /// Nodes that somebody has begun to work on, by uid.
+    pub(super) worked_on: BTreeSet<Text>,
+    /// How often a machine has been started again.
+    pub(super) boots: u64,
     pub(super) facts: Vec<Fact>,
     census: BTreeMap<String, u64>,
     steps: u64,
@@ -161,6 +176,9 @@ impl World {
             next_call: 0,
             call_faults: Vec::new(),
             crash_after: None,
+            actors: BTreeMap::new(),
+            worked_on: BTreeSet::new(),
+            boots: 0,
             facts: Vec::new(),
             census: BTreeMap::new(),
             steps: 0,
@@ -246,6 +264,11 @@ impl World {
             Event::Pod { key, uid, step } => self.step_pod(&key, &uid, step),
             Event::Unreachable { node, since, evict } => self.unreachable(&node, since, evict),
             Event::Garbage(node) => self.collect_garbage(&node),
+            Event::Detach(volume) => {
+                self.count_step();
+                self.store.detach(&volume);
+            }
+            Event::Work { node, uid, step } => self.work(&node, &uid, step),
         }
     }
 
@@ -256,7 +279,10 @@ impl World {
             match &happened {
                 Happened::Applied(object) => match &**object {
                     Object::Pod(pod) => self.pod_changed(pod, false),
-                    Object::Node(_) => self.nodes_changed(),
+                    Object::Node(node) => {
+                        self.actor_sees(node);
+                        self.nodes_changed();
+                    }
                     Object::Pdb(budget) => self.budget_due(&budget.key()),
                     Object::Workload(workload) => {
                         let key = workload.owner.as_ref().map_or(&workload.name, |owner| &owner.name);

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Verdict, hold};
 
-const KEPT: &str = "4 a started node leaves Draining at the first decision at or after its deadline";
+const KEPT: &str = "4 a node in progress leaves its phase at the first decision at or after its deadline";
 const IN_TIME: &str = "4 a decision is made when a deadline has come";
 /// How late a decision may be.
 const LATE: SignedDuration = SignedDuration::from_millis(50);
@@ -37,14 +37,14 @@ impl Deadlines {
             if plan.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            for (node, deadline) in deadlines(plan) {
-                if deadline > now && still_draining(decisions, plan, node) {
+            for (node, phase, deadline) in deadlines(plan) {
+                if deadline > now && still(decisions, plan, node, phase) {
                     let awaited = self.awaited.entry(*process).or_insert((now, decider.life(), deadline));
                     awaited.2 = awaited.2.min(deadline);
                 } else if deadline <= now {
-                    hold(KEPT, !still_draining(decisions, plan, node), || {
+                    hold(KEPT, !still(decisions, plan, node, phase), || {
                         format!(
-                            "{node} of {:?} had to leave Draining at {deadline}, and {now} is decided to go on",
+                            "{node} of {:?} had to leave {phase:?} at {deadline}, and {now} is decided to go on",
                             plan.metadata.name
                         )
                     })?;
@@ -56,23 +56,21 @@ impl Deadlines {
 }
 
 /// The nodes in progress by a plan's status, with their deadlines by its present spec.
-fn deadlines(plan: &DrainPlan) -> impl Iterator<Item = (&str, Timestamp)> {
-    let timeout = plan.spec.node_timeout().value();
+fn deadlines(plan: &DrainPlan) -> impl Iterator<Item = (&str, NodePhase, Timestamp)> {
+    let (drained, back) = (plan.spec.node_timeout().value(), plan.spec.hand_off_timeout().value());
     let status = plan.status.as_ref().filter(|status| status.finished_at.is_none());
     status.into_iter().flat_map(|status| &status.nodes).filter_map(move |node| {
-        let in_progress = matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
-        let started = node.started_at.as_ref().filter(|_| in_progress)?;
-        Some((node.name.as_str(), started.0.checked_add(timeout).ok()?))
+        let (since, timeout) = match node.phase {
+            NodePhase::Draining => (node.started_at.as_ref()?, drained),
+            NodePhase::HandedOff => (node.drained_at.as_ref()?, back),
+            _ => return None,
+        };
+        Some((node.name.as_str(), node.phase, since.0.checked_add(timeout).ok()?))
     })
 }
 
-fn still_draining(decisions: &Decisions, plan: &DrainPlan, node: &str) -> bool {
+fn still(decisions: &Decisions, plan: &DrainPlan, node: &str, phase: NodePhase) -> bool {
     let decision = decisions.plans.iter().find(|decision| plan.metadata.uid.as_ref() == Some(&decision.uid));
     let status = decision.and_then(|decision| decision.status.as_ref());
-    status.is_some_and(|status| {
-        status
-            .nodes
-            .iter()
-            .any(|of| of.name == node && matches!(of.phase, NodePhase::Draining | NodePhase::HandedOff))
-    })
+    status.is_some_and(|status| status.nodes.iter().any(|of| of.name == node && of.phase == phase))
 }

@@ -10,6 +10,7 @@ mod budgets;
 mod deadlines;
 mod deadlock;
 mod evictions;
+mod hand_offs;
 mod nodes;
 mod pace;
 mod seen;
@@ -25,6 +26,7 @@ use budgets::Budgets;
 use deadlines::Deadlines;
 use deadlock::Deadlocks;
 use evictions::Evictions;
+use hand_offs::HandOffs;
 use nodes::Nodes;
 use pace::Pace;
 use seen::Seen;
@@ -64,6 +66,7 @@ pub struct Checker {
     deadlines: Deadlines,
     deadlocks: Deadlocks,
     evictions: Evictions,
+    hand_offs: HandOffs,
     nodes: Nodes,
     pace: Pace,
     statuses: Statuses,
@@ -82,6 +85,7 @@ impl Checker {
             deadlines: Deadlines::default(),
             deadlocks: Deadlocks::default(),
             evictions: Evictions::default(),
+            hand_offs: HandOffs::default(),
             nodes: Nodes::new(world),
             pace: Pace::new(most_cordoned),
             statuses: Statuses::default(),
@@ -108,6 +112,7 @@ impl Checker {
             self.budgets.judge(world, fact)?;
             self.nodes.judge(world, fact)?;
             self.statuses.judge(world, fact)?;
+            self.hand_offs.judge(world, fact)?;
             windows::judge(world, fact)?;
             self.pace.judge(world, fact)?;
             self.deadlocks.judge(world, fact)?;

@@ -14,6 +14,7 @@ use super::{Verdict, hold};
 const LEFT_BEHIND: &str = "5 nothing of ours is left behind";
 const FOREIGN: &str = "5 foreign cordons are as they were";
 const AHEAD: &str = "status is written ahead";
+const WELL: &str = "a node that is not Ready after its hand-off is not put back into service";
 
 /// Who has cordoned a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,15 +32,15 @@ const UNDER_WAY: SignedDuration = SignedDuration::from_secs(5);
 pub struct Nodes {
     /// By the node's uid; absent when it is not cordoned.
     cordoned: BTreeMap<Text, By>,
-    /// Until when a status has called a node Draining, by the uids of the plan and the node.
-    drained_until: BTreeMap<(String, String), Timestamp>,
+    /// Until when a status has called a node Draining or HandedOff, by the uids of the plan and the node.
+    said_until: BTreeMap<(String, String, NodePhase), Timestamp>,
 }
 
 impl Nodes {
     pub fn new(world: &World) -> Self {
         let cordoned = world.store().cluster().nodes().filter(|node| node.unschedulable);
         let cordoned = cordoned.map(|node| (node.uid.clone(), By::Others)).collect();
-        Self { cordoned, drained_until: BTreeMap::new() }
+        Self { cordoned, said_until: BTreeMap::new() }
     }
 
     pub fn judge(&mut self, world: &World, fact: &Fact) -> Verdict {
@@ -51,8 +52,10 @@ impl Nodes {
             }
             Fact::StatusWritten { before: Some(before), plan, .. } => {
                 let uid = plan.metadata.uid.clone().unwrap_or_default();
-                for record in before.nodes.iter().filter(|record| record.phase == NodePhase::Draining) {
-                    self.drained_until.insert((uid.clone(), record.uid.clone()), world.now());
+                let said = |of: &&NodeStatus| matches!(of.phase, NodePhase::Draining | NodePhase::HandedOff);
+                for record in before.nodes.iter().filter(said) {
+                    let of = (uid.clone(), record.uid.clone(), record.phase);
+                    self.said_until.insert(of, world.now());
                 }
                 Ok(())
             }
@@ -80,7 +83,7 @@ impl Nodes {
 
     fn patched(&mut self, world: &World, change: &NodeChange, before: &Node, after: &Node) -> Verdict {
         let name = &after.name;
-        hold(FOREIGN, foreign(before) == foreign(after) && before.labels == after.labels, || {
+        hold(FOREIGN, foreign(before) == foreign(after), || {
             format!("{name}: taints or labels have changed, from {before:?} to {after:?}")
         })?;
         let by = self.cordoned.get(&after.uid).copied();
@@ -98,9 +101,22 @@ impl Nodes {
         }
         match change {
             NodeChange::Claim { .. } => self.claimed(world, after),
+            NodeChange::HandOff { .. } => self.announced(world, before, after),
             NodeChange::GiveBack => {
                 let ours = matches!(by, Some(By::Us)) && after.unschedulable;
-                hold(LEFT_BEHIND, !ours && unmarked(after), || format!("{name} is given back as {after:?}"))
+                hold(LEFT_BEHIND, !ours && unmarked(after), || format!("{name} is given back as {after:?}"))?;
+                let uncordoned = before.unschedulable && !after.unschedulable;
+                let ill = before.labels.get(names::STATE).is_some() && &*before.ready != "True";
+                hold(WELL, !(uncordoned && ill), || format!("{name} was {before:?}"))
+            }
+            NodeChange::LeaveCordoned { .. } => {
+                let left = after.unschedulable && after.annotations.contains_key(names::LEFT_CORDONED);
+                let ill = &*before.ready != "True";
+                hold(LEFT_BEHIND, left && ill && unmarked(after), || {
+                    format!("{name} is left cordoned as {after:?}")
+                })?;
+                self.cordoned.insert(after.uid.clone(), By::Others);
+                Ok(())
             }
             NodeChange::Keep { .. } => {
                 let kept = !after.unschedulable || after.annotations.contains_key(names::KEPT_CORDONED);
@@ -127,6 +143,9 @@ impl Nodes {
                 hold(LEFT_BEHIND, !marked(after), || format!("{name} is not to be avoided, and is {after:?}"))
             }
             NodeChange::DropStaleMark => Ok(()),
+            NodeChange::DropStaleLabel => hold(LEFT_BEHIND, after.labels.get(names::STATE).is_none(), || {
+                format!("{name} is handed off by nobody, and is {after:?}")
+            }),
         }
     }
 
@@ -139,15 +158,34 @@ impl Nodes {
         // A patch that was slow may arrive when the plan is gone; the end shows whether the node was swept.
         let Some(plan) = holder(world, name) else { return Ok(()) };
         let written = record(plan, node);
-        let said = || {
-            let uid = plan.metadata.uid.clone().unwrap_or_default();
-            let until = self.drained_until.get(&(uid, node.uid.to_string()));
-            until.is_some_and(|until| world.now().duration_since(*until) < UNDER_WAY)
-        };
         let drained = written.is_some_and(|written| written.phase == NodePhase::Draining);
-        hold(AHEAD, drained || said(), || format!("{name} is claimed, and the status says {written:?}"))?;
+        hold(AHEAD, drained || self.said(world, plan, node, NodePhase::Draining), || {
+            format!("{name} is claimed, and the status says {written:?}")
+        })?;
         let held = plan.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER);
         hold(AHEAD, held || !drained, || format!("{name} is claimed by a plan without our finalizer"))
+    }
+
+    /// Whether a status said so a moment ago.
+    fn said(&self, world: &World, plan: &DrainPlan, node: &Node, phase: NodePhase) -> bool {
+        let uid = plan.metadata.uid.clone().unwrap_or_default();
+        let until = self.said_until.get(&(uid, node.uid.to_string(), phase));
+        until.is_some_and(|until| world.now().duration_since(*until) < UNDER_WAY)
+    }
+
+    /// Whoever works on nodes may begin only when a status says what the node was like.
+    fn announced(&self, world: &World, before: &Node, node: &Node) -> Verdict {
+        let name = &node.name;
+        let told = node.labels.get(names::STATE).is_some() && Claim::on(node).is_some();
+        hold(AHEAD, told && before.unschedulable == node.unschedulable, || {
+            format!("{name} is handed off, and that makes {node:?} of {before:?}")
+        })?;
+        let Some(plan) = holder(world, name) else { return Ok(()) };
+        let written = record(plan, node);
+        let handed_off = written.is_some_and(|written| written.phase == NodePhase::HandedOff);
+        hold(AHEAD, handed_off || self.said(world, plan, node, NodePhase::HandedOff), || {
+            format!("{name} is called drained by its label, and the status says {written:?}")
+        })
     }
 
     /// At the end no node carries anything of ours.
@@ -159,7 +197,8 @@ impl Nodes {
                 format!("{name} is left with taints {:?}", node.taints)
             })?;
             let by = self.cordoned.get(&node.uid).copied();
-            let kept = node.annotations.contains_key(names::KEPT_CORDONED);
+            let told = [names::KEPT_CORDONED, names::LEFT_CORDONED];
+            let kept = told.iter().any(|mark| node.annotations.contains_key(*mark));
             hold(LEFT_BEHIND, by != Some(By::Us) || kept, || {
                 format!("{name} was cordoned by us and is left so, without a word: {node:?}")
             })?;
@@ -187,16 +226,18 @@ fn claimed_uncordoned(node: &Node) -> bool {
 /// Neither a claim nor what goes with it.
 fn unmarked(node: &Node) -> bool {
     let marks = [names::CLAIM, names::WAS_CORDONED];
-    !marked(node) && marks.iter().all(|mark| !node.annotations.contains_key(*mark))
+    let announced = node.labels.get(names::STATE).is_some();
+    !announced && !marked(node) && marks.iter().all(|mark| !node.annotations.contains_key(*mark))
 }
 
 fn marked(node: &Node) -> bool {
     node.taints.iter().any(|taint| &*taint.key == names::PENDING_TAINT)
 }
 
-/// The taints that are not ours.
-fn foreign(node: &Node) -> Vec<&Taint> {
-    node.taints.iter().filter(|taint| &*taint.key != names::PENDING_TAINT).collect()
+/// The taints and labels that are not ours.
+fn foreign(node: &Node) -> (Vec<&Taint>, Vec<(&Text, &Text)>) {
+    let taints = node.taints.iter().filter(|taint| &*taint.key != names::PENDING_TAINT);
+    (taints.collect(), node.labels.iter().filter(|(key, _)| ***key != *names::STATE).collect())
 }
 
 fn record<'p>(plan: &'p DrainPlan, node: &Node) -> Option<&'p NodeStatus> {
@@ -211,10 +252,14 @@ fn holder_of<'w>(world: &'w World, node: &Node) -> Option<&'w DrainPlan> {
 
 /// The plan asks for it, or did a moment ago.
 fn may_keep(plan: &DrainPlan, node: &Node) -> bool {
-    let timed_out = |record: &NodeStatus| record.reason.as_deref() == Some(NodeReason::TimedOut.as_str());
+    let because = |record: &NodeStatus, reason: NodeReason| record.reason.as_deref() == Some(reason.as_str());
+    let keeps = plan.spec.then() == Some(Then::KeepCordoned);
     record(plan, node).is_none_or(|record| match record.phase {
-        NodePhase::Done => plan.spec.then() == Some(Then::KeepCordoned),
-        NodePhase::Failed => timed_out(record) && plan.spec.on_node_timeout == Some(OnNodeTimeout::Keep),
+        NodePhase::Done => keeps,
+        NodePhase::Failed if because(record, NodeReason::HandOffTimedOut) => keeps,
+        NodePhase::Failed => {
+            because(record, NodeReason::TimedOut) && plan.spec.on_node_timeout == Some(OnNodeTimeout::Keep)
+        }
         _ => false,
     })
 }

@@ -11,7 +11,7 @@ use super::{Verdict, hold};
 
 const PACE: &str = "1 no more nodes in progress than maxConcurrentNodes";
 const FINAL: &str = "what has ended stays ended";
-const EMPTY: &str = "a node is Done when it is empty";
+const EMPTY: &str = "a node is Done, or handed off, when it is empty";
 const COMPLETED: &str = "a plan is Completed when none of its nodes is left or has failed";
 
 #[derive(Default)]
@@ -51,13 +51,13 @@ impl Statuses {
         })?;
         if let Some(before) = before {
             still_ended(before, status, name)?;
-            for node in newly_done(before, status) {
+            for node in newly_empty(before, status) {
                 let started = node.1;
                 let empty = self.empty.get(&Text::from(node.0)).copied();
                 hold(
                     EMPTY,
                     empty.is_some_and(|empty| started.is_none_or(|started| empty >= started)),
-                    || format!("{name} calls {} Done, started {started:?}, shown empty {empty:?}", node.0),
+                    || format!("{name} calls {} empty, started {started:?}, shown empty {empty:?}", node.0),
                 )?;
             }
         }
@@ -128,11 +128,15 @@ fn still_ended(before: &DrainPlanStatus, after: &DrainPlanStatus, name: &str) ->
     Ok(())
 }
 
-/// Name and start of the nodes that have become Done.
-fn newly_done<'s>(before: &DrainPlanStatus, after: &'s DrainPlanStatus) -> Vec<(&'s str, Option<Timestamp>)> {
+/// Name and start of the nodes that have become Done, or were handed off.
+fn newly_empty<'s>(
+    before: &DrainPlanStatus,
+    after: &'s DrainPlanStatus,
+) -> Vec<(&'s str, Option<Timestamp>)> {
+    let empty = |phase: Option<&NodePhase>| matches!(phase, Some(NodePhase::Done | NodePhase::HandedOff));
     let then = phases(before);
-    let new = after.nodes.iter().filter(|node| node.phase == NodePhase::Done);
-    let new = new.filter(|node| then.get(node.name.as_str()) != Some(&NodePhase::Done));
+    let new = after.nodes.iter().filter(|node| empty(Some(&node.phase)));
+    let new = new.filter(|node| !empty(then.get(node.name.as_str())));
     new.map(|node| (node.name.as_str(), node.started_at.as_ref().map(|time| time.0))).collect()
 }
 

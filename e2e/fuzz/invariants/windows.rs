@@ -28,7 +28,7 @@ pub fn judge(world: &World, fact: &Fact) -> Verdict {
                 let cut = !open(&plan, moment.wall) && !plan.spec.finishes_after_window();
                 let mut of = decisions.plans.iter();
                 let of = of.find(|decision| Some(&decision.uid) == plan.metadata.uid.as_ref());
-                let goes_on = of.and_then(|decision| decision.status.as_ref()).is_some_and(in_progress);
+                let goes_on = of.and_then(|decision| decision.status.as_ref()).is_some_and(drains);
                 let over = plan.metadata.deletion_timestamp.is_some();
                 hold(RETURNED, over || !(cut && goes_on), || format!("{:?} goes on", plan.metadata.name))?;
             }
@@ -50,8 +50,8 @@ fn started(before: Option<&DrainPlanStatus>, plan: &DrainPlan) -> Verdict {
     Ok(())
 }
 
-fn in_progress(status: &DrainPlanStatus) -> bool {
-    status.nodes.iter().any(|node| matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff))
+fn drains(status: &DrainPlanStatus) -> bool {
+    status.nodes.iter().any(|node| node.phase == NodePhase::Draining)
 }
 
 /// Whether the plan may work: every window opens with each minute.

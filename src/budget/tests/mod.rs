@@ -44,6 +44,7 @@ pub(super) fn pod(name: &str, owner: Option<OwnerRef>) -> Pod {
         finalizers: Box::default(),
         mirror: false,
         empty_dirs: Box::default(),
+        claims: Box::default(),
         restart_policy: RestartPolicy::Always,
         trouble: None,
         unschedulable: None,

@@ -7,18 +7,23 @@ mod placement;
 mod pod;
 mod scaleless;
 mod selector;
+mod volumes;
 mod watched;
 mod workload;
 
 use serde::Deserialize;
 
 use super::interner::Interner;
-use super::{DaemonSet, Job, Namespace, Node, Pdb, Pod, Text, Workload, WorkloadKind};
+use super::{
+    DaemonSet, Job, Namespace, Node, Pdb, PersistentVolume, Pod, Text, VolumeAttachment, Workload,
+    WorkloadKind,
+};
 use meta::Meta;
 use node::{WireNamespace, WireNode};
 use pdb::WirePdb;
 pub(super) use pod::WirePod;
 use scaleless::{WireDaemonSet, WireJob};
+use volumes::{WirePersistentVolume, WireVolumeAttachment};
 use workload::WireWorkload;
 
 pub use watched::{Kind, Watched, kinds};
@@ -36,11 +41,13 @@ pub enum ObjectKind {
     StatefulSet,
     DaemonSet,
     Job,
+    PersistentVolume,
+    VolumeAttachment,
 }
 
 impl ObjectKind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Node,
         Self::Namespace,
         Self::Pod,
@@ -51,6 +58,8 @@ impl ObjectKind {
         Self::StatefulSet,
         Self::DaemonSet,
         Self::Job,
+        Self::PersistentVolume,
+        Self::VolumeAttachment,
     ];
     /// The kind's name.
     #[must_use]
@@ -66,13 +75,20 @@ impl ObjectKind {
             Self::StatefulSet => "StatefulSet",
             Self::DaemonSet => "DaemonSet",
             Self::Job => "Job",
+            Self::PersistentVolume => "PersistentVolume",
+            Self::VolumeAttachment => "VolumeAttachment",
         }
     }
     /// The API group, empty for the core.
     #[must_use]
     pub const fn group(self) -> &'static str {
         match self {
-            Self::Node | Self::Namespace | Self::Pod | Self::ReplicationController => "",
+            Self::Node
+            | Self::Namespace
+            | Self::Pod
+            | Self::ReplicationController
+            | Self::PersistentVolume => "",
+            Self::VolumeAttachment => "storage.k8s.io",
             Self::PodDisruptionBudget => "policy",
             Self::Job => "batch",
             Self::ReplicaSet | Self::Deployment | Self::StatefulSet | Self::DaemonSet => "apps",
@@ -92,6 +108,8 @@ impl ObjectKind {
             Self::StatefulSet => "statefulsets",
             Self::DaemonSet => "daemonsets",
             Self::Job => "jobs",
+            Self::PersistentVolume => "persistentvolumes",
+            Self::VolumeAttachment => "volumeattachments",
         }
     }
     /// The kind of an apiVersion and kind, if it is observed. All are served as v1.
@@ -121,6 +139,8 @@ pub(super) enum Content {
     Workload(WorkloadKind, WireWorkload),
     DaemonSet(WireDaemonSet),
     Job(WireJob),
+    PersistentVolume(WirePersistentVolume),
+    VolumeAttachment(WireVolumeAttachment),
     /// Already in the form that is kept.
     Kept(Box<(Meta, Object)>),
     /// Cannot be read: what can be said of it, and why.
@@ -137,6 +157,8 @@ pub enum Object {
     Workload(Workload),
     DaemonSet(DaemonSet),
     Job(Job),
+    PersistentVolume(PersistentVolume),
+    VolumeAttachment(VolumeAttachment),
     /// Cannot be read.
     Bad(String),
 }
@@ -153,6 +175,8 @@ impl Object {
             Self::Workload(workload) => workload.kind.object_kind(),
             Self::DaemonSet(_) => ObjectKind::DaemonSet,
             Self::Job(_) => ObjectKind::Job,
+            Self::PersistentVolume(_) => ObjectKind::PersistentVolume,
+            Self::VolumeAttachment(_) => ObjectKind::VolumeAttachment,
             Self::Bad(_) => return None,
         })
     }
@@ -167,6 +191,8 @@ impl Object {
             Self::Workload(workload) => workload.uid.clone(),
             Self::DaemonSet(set) => set.uid.clone(),
             Self::Job(job) => job.uid.clone(),
+            Self::PersistentVolume(volume) => volume.uid.clone(),
+            Self::VolumeAttachment(attachment) => attachment.uid.clone(),
             Self::Namespace(_) | Self::Bad(_) => Text::default(),
         }
     }
@@ -181,6 +207,8 @@ impl Object {
             Self::Workload(workload) => (&workload.namespace, &workload.name, ""),
             Self::DaemonSet(set) => (&set.namespace, &set.name, ""),
             Self::Job(job) => (&job.namespace, &job.name, ""),
+            Self::PersistentVolume(volume) => ("", &volume.name, ""),
+            Self::VolumeAttachment(attachment) => ("", &attachment.name, ""),
             Self::Bad(_) => ("", "", ""),
         };
         Meta {
@@ -239,6 +267,8 @@ impl Raw {
             Content::Workload(_, object) => &object.metadata,
             Content::DaemonSet(object) => &object.metadata,
             Content::Job(object) => &object.metadata,
+            Content::PersistentVolume(object) => &object.metadata,
+            Content::VolumeAttachment(object) => &object.metadata,
             Content::Kept(kept) => &kept.0,
             Content::Bad(meta, _) => meta,
         }
@@ -255,6 +285,8 @@ impl Raw {
             Content::Workload(kind, object) => Object::Workload(object.into_workload(kind, interner)),
             Content::DaemonSet(object) => Object::DaemonSet(object.into_daemon_set(interner)),
             Content::Job(object) => Object::Job(object.into_job(interner)),
+            Content::PersistentVolume(object) => Object::PersistentVolume(object.into_volume(interner)),
+            Content::VolumeAttachment(object) => Object::VolumeAttachment(object.into_attachment(interner)),
             Content::Kept(kept) => kept.1,
             Content::Bad(_, why) => Object::Bad(why),
         }
@@ -275,6 +307,8 @@ impl Content {
             ObjectKind::StatefulSet => workload(WorkloadKind::StatefulSet),
             ObjectKind::DaemonSet => serde_json::from_str(json).map(Self::DaemonSet),
             ObjectKind::Job => serde_json::from_str(json).map(Self::Job),
+            ObjectKind::PersistentVolume => serde_json::from_str(json).map(Self::PersistentVolume),
+            ObjectKind::VolumeAttachment => serde_json::from_str(json).map(Self::VolumeAttachment),
         }
     }
 }

@@ -45,6 +45,24 @@ struct Spec {
 struct Volume {
     name: String,
     empty_dir: Option<IgnoredAny>,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaimSource {
+    #[serde(deserialize_with = "or_default")]
+    claim_name: String,
+}
+
+impl Volume {
+    /// The claim behind it; that of an ephemeral one has a name made from the pod's
+    /// (`k8s.io/component-helpers/storage/ephemeral: VolumeClaimName`).
+    fn claim(&self, pod: &str) -> Option<String> {
+        let named = self.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
+        named.or_else(|| self.ephemeral.as_ref().map(|_| format!("{pod}-{}", self.name)))
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -128,6 +146,7 @@ impl WirePod {
                 spec.volumes.iter().filter(|volume| volume.empty_dir.is_some()).map(|volume| &volume.name),
                 interner,
             ),
+            claims: claims(&metadata.name, &spec.volumes, known),
             restart_policy: restart_policy(&spec.restart_policy),
             trouble: trouble(&status, interner),
             unschedulable: unschedulable.map(|found| interner.text(&found.message)),
@@ -151,6 +170,17 @@ fn protection(metadata: &Meta, interner: &mut Interner) -> Option<Box<Protection
 
 fn texts<'a>(texts: impl Iterator<Item = &'a String>, interner: &mut Interner) -> Box<[Text]> {
     texts.map(|text| interner.text(text)).collect()
+}
+
+/// They do not change.
+fn claims(pod: &str, volumes: &[Volume], known: Option<&Pod>) -> Box<[Text]> {
+    let claims: Vec<String> = volumes.iter().filter_map(|volume| volume.claim(pod)).collect();
+    match known {
+        Some(known) if known.claims.iter().map(AsRef::as_ref).eq(claims.iter().map(String::as_str)) => {
+            known.claims.clone()
+        }
+        _ => claims.iter().map(|claim| claim.as_str().into()).collect(),
+    }
 }
 
 /// The server gives a new pod the phase Pending; a phase it does not know of is held by budgets like Running.

@@ -48,6 +48,8 @@ pub mod kinds {
         StatefulSet, NamespaceResourceScope, StatefulSet;
         DaemonSet, NamespaceResourceScope, DaemonSet;
         Job, NamespaceResourceScope, Job;
+        PersistentVolume, ClusterResourceScope, PersistentVolume;
+        VolumeAttachment, ClusterResourceScope, VolumeAttachment;
     }
 }
 

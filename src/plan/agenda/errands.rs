@@ -71,7 +71,7 @@ pub enum Outcome {
     /// Our finalizer was put on a plan or taken off; `None` when the plan is gone by that, or cannot be read.
     Finalizer { uid: String, result: Result<Option<DrainPlan>, Failure> },
     /// A node was patched.
-    Node { name: Text, result: Result<Raw, Failure> },
+    Node { name: Text, change: NodeChange, result: Result<Raw, Failure> },
     /// The server has listed the pods of a node: their uids.
     Listed { node: Text, since: Timestamp, pods: Result<Vec<String>, Failure> },
     /// The server has listed the plans.
@@ -84,6 +84,14 @@ pub enum Outcome {
     Eviction { eviction: Evict, answer: Answer },
     /// The lease was given back, or will run out: this process does not act any more.
     HandedOver,
+}
+
+/// What is worth publishing.
+#[derive(Debug)]
+pub struct Told {
+    /// The plan that it is about, unless that is gone.
+    pub plan: Option<Arc<DrainPlan>>,
+    pub notices: Vec<Notice>,
 }
 
 /// Why a call has no result.

@@ -4,6 +4,7 @@
 //! errand, and carry out the errands that come out; so there is one bookkeeping, as there is one [`decide`]. An
 //! errand is not begun twice: each is under way, waiting after a failure, or free.
 
+mod conclude;
 mod errands;
 mod hand_over;
 mod pace;
@@ -12,7 +13,7 @@ mod random;
 #[cfg(test)]
 mod tests;
 
-pub use errands::{Answer, Errand, Failure, Moment, Outcome, StatusWrite};
+pub use errands::{Answer, Errand, Failure, Moment, Outcome, StatusWrite, Told};
 pub use plans::{PlanChange, PlanStore, Seen};
 pub use random::Random;
 
@@ -20,19 +21,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use kube::core::{ObjectMeta, Status};
 
-use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Notice, Settings};
+use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Settings};
 use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
 use crate::budget::scales_of;
-use crate::cluster::{
-    self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, OwnerRef, Raw, Refusal, Right, Scale,
-    Text,
-};
+use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, OwnerRef, Text};
 use hand_over::HandOver;
-use pace::{Few, Task, Tasks, doubled, jittered};
+use pace::{Few, Task, Tasks};
 
 /// How long changes are collected before a decision.
 const COALESCE: Duration = Duration::from_millis(5);
@@ -292,9 +289,9 @@ impl Agenda {
         match action {
             // Nothing more is done to a node whose end is being written.
             Action::Evict(Evict { node, .. })
-            | Action::PatchNode { node, change: NodeChange::Claim { .. }, .. } => {
-                self.writing.get(uid).is_some_and(|in_progress| !in_progress.contains(&**node))
-            }
+            | Action::PatchNode {
+                node, change: NodeChange::Claim { .. } | NodeChange::HandOff { .. }, ..
+            } => self.writing.get(uid).is_some_and(|in_progress| !in_progress.contains(&**node)),
             // The claim may succeed yet, and then the plan has to be there.
             Action::RemoveFinalizer => self.claiming.values().any(|claiming| claiming == uid),
             _ => false,
@@ -347,164 +344,17 @@ impl Agenda {
             }
         };
         if self.tasks.begin(task, now.steady) {
-            if let (Errand::PatchNode { node, change: NodeChange::Claim { .. }, .. }, Some(plan)) =
-                (&errand, plan)
+            if let (
+                Errand::PatchNode {
+                    node, change: NodeChange::Claim { .. } | NodeChange::HandOff { .. }, ..
+                },
+                Some(plan),
+            ) = (&errand, plan)
             {
                 self.claiming.insert(node.clone(), plan.uid.clone().unwrap_or_default());
             }
             self.errands.push(errand);
         }
-    }
-
-    /// Takes in what came of an errand. Returns the plan whose status was written, and what is worth publishing.
-    pub fn conclude(&mut self, outcome: Outcome, now: Moment) -> Option<(DrainPlan, Vec<Notice>)> {
-        self.decide_soon(now);
-        self.under_way = self.under_way.saturating_sub(1);
-        match outcome {
-            Outcome::HandedOver => self.hand_over = HandOver::default(),
-            Outcome::Status { uid, counted, notices, result } => {
-                self.written.insert(uid.clone(), now.steady);
-                self.writing.remove(&uid);
-                let plan = self.settle(Task::Status(uid), result, now)?;
-                self.count(&plan, &counted);
-                self.plans.written(plan.clone());
-                return Some((plan, notices));
-            }
-            Outcome::Finalizer { uid, result } => {
-                if let Some(plan) = self.settle(Task::Finalizer(uid), result, now).flatten() {
-                    self.plans.written(plan);
-                }
-            }
-            Outcome::Node { name, result } => {
-                self.claiming.remove(&name);
-                let patched = self.settle(Task::Node(name.to_string()), result, now);
-                // The answer may come after the event of the node's end.
-                let known =
-                    |node: &Raw| self.cluster.node(&name).is_some_and(|known| node.uid() == &*known.uid);
-                if let Some(node) = patched.filter(known) {
-                    self.take_in(cluster::Change::Applied(node), now);
-                }
-            }
-            Outcome::Plans(result) => {
-                let listed = self.settle(Task::Plans, result, now);
-                if let (Some(listed), Lead::Reads(known)) = (listed, &self.lead) {
-                    self.plans.reread(listed, known);
-                    self.lead = Lead::Yes;
-                }
-            }
-            Outcome::Scale { owner, scale } => {
-                let task = Task::Scale(owner.to_string());
-                if matches!(scale, Scale::Unreadable(_)) {
-                    self.tasks.failed(task, now.steady, &mut self.random);
-                } else {
-                    self.tasks.done(&task);
-                }
-                self.cluster.record_scale(owner, scale);
-            }
-            Outcome::Right { namespace, answer } => self.authorized(namespace, answer, now),
-            Outcome::Listed { node, since, pods } => {
-                let task = Task::List(node.to_string());
-                if let Some(pods) = self.settle(task.clone(), pods, now) {
-                    self.listed(&node, since, &pods, task, now);
-                }
-            }
-            Outcome::Eviction { eviction, answer } => self.answered(&eviction, answer, now.wall),
-        }
-        None
-    }
-
-    /// Marks a task as done or failed.
-    fn settle<T>(&mut self, task: Task, result: Result<T, Failure>, now: Moment) -> Option<T> {
-        if result.is_ok() {
-            self.tasks.done(&task);
-        } else {
-            self.tasks.failed(task, now.steady, &mut self.random);
-        }
-        result.ok()
-    }
-
-    /// Keeps an answer about rights. A denied one is asked for again after a while.
-    fn authorized(&mut self, namespace: Option<Text>, answer: Result<Right, Failure>, now: Moment) {
-        let task = Task::Right(namespace.as_ref().map(ToString::to_string).unwrap_or_default());
-        let right = answer.unwrap_or(Right::Unanswered);
-        if right == Right::Granted {
-            self.tasks.done(&task);
-        } else {
-            self.tasks.failed(task, now.steady, &mut self.random);
-        }
-        self.cluster.rights.record(namespace, right, now.wall);
-    }
-
-    /// What the list shows and the watch has not brought yet will come; then the node is not empty.
-    fn listed(&mut self, node: &str, since: Timestamp, pods: &[String], task: Task, now: Moment) {
-        let known: HashSet<&str> = self.cluster.pods_on(node).map(|pod| &*pod.uid).collect();
-        let all_known = pods.iter().all(|uid| known.contains(uid.as_str()));
-        if all_known {
-            self.cluster.evictions.confirm_empty(node, since);
-        } else {
-            self.tasks.failed(task, now.steady, &mut self.random);
-        }
-    }
-
-    /// The evictions that the written status counts need not be counted again.
-    fn count(&mut self, plan: &DrainPlan, counted: &HashSet<(Text, Text)>) {
-        let nodes: HashSet<&str> = plan
-            .status
-            .iter()
-            .flat_map(|status| &status.nodes)
-            .filter(|node| node.started_at.is_some())
-            .map(|node| node.name.as_str())
-            .chain(plan.status.iter().flat_map(|status| &status.yielded).map(|node| node.name.as_str()))
-            .collect();
-        self.cluster.evictions.counted(counted, |node| nodes.contains(node));
-    }
-
-    fn answered(&mut self, eviction: &Evict, answer: Answer, now: Timestamp) {
-        match answer {
-            Answer::Accepted => {
-                self.cluster.evictions.accepted(&eviction.uid, now);
-                let owner = self.cluster.pod(&eviction.pod).and_then(|pod| pod.owner.clone());
-                if let Some(owner) = owner {
-                    self.cluster.evictions.moved(owner.uid.clone(), now);
-                }
-            }
-            Answer::Withdrawn => self.cluster.evictions.withdrawn(&eviction.uid),
-            Answer::Refused(status) => self.refused(eviction, &status, now),
-            Answer::Unanswered(failure) => {
-                let status = Status { message: failure.message, ..Status::default() };
-                self.refused(eviction, &status, now);
-            }
-        }
-    }
-
-    /// Keeps a refusal: its cause is explained, and it is tried again when a budget changes or after a while.
-    fn refused(&mut self, eviction: &Evict, status: &Status, now: Timestamp) {
-        let times = self
-            .cluster
-            .evictions
-            .refusal(&eviction.uid)
-            .map_or(1, |refusal| refusal.times.saturating_add(1));
-        if status.code == 403 && !causes(status).any(|cause| !cause.is_empty()) {
-            self.cluster.rights.doubt(&eviction.pod.namespace);
-        }
-        let asked = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        let backoff = jittered(doubled(REFUSED_FIRST, times, REFUSED_LONGEST), &mut self.random);
-        let wait = backoff.max(Duration::from_secs(u64::from(asked)).min(REFUSED_LONGEST));
-        let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::ZERO);
-        let pod = self.cluster.pod(&eviction.pod).cloned();
-        let budgets =
-            pod.iter().flat_map(|pod| self.cluster.budgets_of(pod)).map(|budget| budget.key()).collect();
-        self.cluster.evictions.refused(Refusal {
-            uid: eviction.uid.clone(),
-            at: now,
-            code: status.code,
-            reason: Text::from(status.reason.as_str()),
-            message: Text::from(status.message.as_str()),
-            causes: causes(status).map(Text::from).collect(),
-            budgets,
-            times,
-            retry_at: now.saturating_add(wait).unwrap_or(Timestamp::MAX),
-        });
     }
 }
 

@@ -158,6 +158,12 @@ impl PlanStore {
         self.readable.values().find(|plan| plan.metadata.uid.as_deref() == Some(uid))
     }
 
+    /// The plan of that name, if it can be read.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&Arc<DrainPlan>> {
+        self.readable.get(name)
+    }
+
     /// The name of the plan of that uid, readable or not.
     #[must_use]
     pub fn name_of(&self, uid: &str) -> Option<&str> {

@@ -1,9 +1,10 @@
 //! What is begun, what waits, and what is believed of two states of one object.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::Change as ObjectChange;
+use crate::cluster::{Change as ObjectChange, Raw, Right};
 
 const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -113,7 +114,10 @@ fn whoever_begins_to_act_first_reads_what_the_one_before_has_written() {
 fn what_is_gone_is_not_brought_back_by_the_answer_to_our_own_write() {
     let mut agenda = leading();
     agenda.observe(ObjectChange::Deleted(node(9)), at(10));
-    agenda.conclude(Outcome::Node { name: "a".into(), result: Ok(node(8)) }, at(20));
+    agenda.conclude(
+        Outcome::Node { name: "a".into(), change: NodeChange::Release, result: Ok(node(8)) },
+        at(20),
+    );
     assert!(agenda.cluster().node("a").is_none());
     agenda.observe_plan(PlanChange::Deleted { name: "p".into(), uid: Some("uid-p".into()) }, at(30));
     agenda.conclude(Outcome::Finalizer { uid: "uid-p".into(), result: Ok(Some(plan(10, false))) }, at(40));
@@ -141,7 +145,7 @@ fn a_written_status_is_known_and_its_notices_come_back_to_be_published() {
     written.status = Some(write.status.clone());
     let (counted, notices) = (write.counted, write.notices.clone());
     let outcome = Outcome::Status { uid: "uid-p".into(), counted, notices, result: Ok(written) };
-    let (_, published) = agenda.conclude(outcome, at(20)).unwrap();
+    let published = agenda.conclude(outcome, at(20)).unwrap().notices;
     assert_eq!(published, write.notices);
     assert!(!published.is_empty());
     assert_eq!(agenda.plans().by_uid("uid-p").unwrap().status.as_ref(), Some(&write.status));
@@ -155,7 +159,7 @@ fn a_written_status_is_known_and_its_notices_come_back_to_be_published() {
 #[test]
 fn the_answer_to_a_patch_is_newer_than_the_events_that_come_after_it() {
     let mut agenda = leading();
-    let answer = Outcome::Node { name: "a".into(), result: Ok(node(9)) };
+    let answer = Outcome::Node { name: "a".into(), change: NodeChange::Release, result: Ok(node(9)) };
     agenda.conclude(answer, at(10));
     agenda.observe(ObjectChange::Applied(node(8)), at(20));
     assert_eq!(&*agenda.cluster().node("a").unwrap().resource_version, "9");
@@ -232,7 +236,10 @@ fn a_plan_does_not_go_while_a_node_is_being_claimed_for_it() {
     let action = Action::PatchNode { node: "a".into(), change: claim, patch: json!([]) };
     agenda.begin(Some(&known.metadata), action, at(5));
     assert!(agenda.is_untimely("uid-p", &Action::RemoveFinalizer));
-    agenda.conclude(Outcome::Node { name: "a".into(), result: Ok(node(9)) }, at(10));
+    agenda.conclude(
+        Outcome::Node { name: "a".into(), change: NodeChange::Release, result: Ok(node(9)) },
+        at(10),
+    );
     assert!(!agenda.is_untimely("uid-p", &Action::RemoveFinalizer));
 }
 

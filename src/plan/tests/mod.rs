@@ -5,6 +5,7 @@
 mod deadlock;
 mod endings;
 mod gates;
+mod hand_off;
 mod marks;
 mod own_pod;
 mod ownership;
@@ -13,6 +14,8 @@ mod rights;
 mod rules;
 mod said;
 mod status;
+mod table;
+mod volumes;
 mod windows;
 
 use std::collections::BTreeMap;
@@ -240,6 +243,7 @@ impl World {
             json!({"op": "test", "path": "/metadata/resourceVersion", "value": &*node.resource_version})
         );
         self.set_node(name, |node| {
+            let mut labelled = node.labels.iter().next().is_some();
             for op in &ops[1..] {
                 let path = op["path"].as_str().unwrap();
                 let annotation = path
@@ -254,6 +258,11 @@ impl World {
                         node.annotations.remove(&annotation).expect("removing what is not there fails");
                     }
                     ("add", None) if path == "/metadata/annotations" => node.annotated = true,
+                    ("add", None) if path == "/metadata/labels" => labelled = true,
+                    (verb, None) if path.starts_with("/metadata/labels/") => {
+                        assert!(labelled, "a label cannot be added below nothing");
+                        label(node, verb, path, &op["value"]);
+                    }
                     ("add", None) if path.starts_with("/spec/taints") => taint(node, path, &op["value"]),
                     ("remove", None) if path.starts_with("/spec/taints/") => {
                         node.taints.remove(path["/spec/taints/".len()..].parse().unwrap());
@@ -286,9 +295,23 @@ impl World {
         })
     }
 
+    /// Whether the label tells that it is handed off.
+    fn announced(&self, node: &str) -> bool {
+        self.cluster.node(node).unwrap().labels.get(names::STATE).map(AsRef::as_ref) == Some(names::DRAINED)
+    }
+
     fn claimed(&self, node: &str) -> bool {
         self.marks(node).contains_key(names::CLAIM)
     }
+}
+
+fn label(node: &mut Node, verb: &str, path: &str, value: &Value) {
+    let key = Text::from(path["/metadata/labels/".len()..].replace("~1", "/"));
+    assert!(verb == "add" || node.labels.get(&key).is_some(), "removing what is not there fails");
+    let others = node.labels.iter().filter(|(known, _)| **known != key);
+    let mut labels: Vec<(Text, Text)> = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+    labels.extend(value.as_str().map(|value| (key, value.into())));
+    node.labels = Labels::new(labels);
 }
 
 fn taint(node: &mut Node, path: &str, value: &Value) {
@@ -348,6 +371,7 @@ fn pod(name: &str, of: &str, node: Option<&str>) -> Pod {
         finalizers: Box::default(),
         mirror: false,
         empty_dirs: Box::default(),
+        claims: Box::default(),
         restart_policy: RestartPolicy::Always,
         trouble: None,
         unschedulable: None,
