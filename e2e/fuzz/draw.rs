@@ -40,7 +40,7 @@ pub fn scenario(seed: u64) -> Scenario {
         let at = if number == 0 { Duration::ZERO } else { chance.millis(0, 20_000) };
         let mut spec = spec(&mut chance, &scenario.nodes);
         let name = format!("plan-{number}");
-        if chance.percent(35) {
+        if chance.percent(40) {
             let actor = hand_off::draw(&mut chance, &mut spec);
             scenario.actors.push((name.clone(), actor));
         }

@@ -24,7 +24,7 @@ pub fn draw(chance: &mut Chance, spec: &mut Value) -> ActorSetup {
         // It is Uncordon then.
         spec["handOff"]["then"] = Value::Null;
     }
-    spec["timeouts"]["handOff"] = json!(format!("{}s", chance.number(5, 60)));
+    spec["timeouts"]["handOff"] = json!(format!("{}s", chance.number(4, 40)));
     // Some do something else than what the plan waits for.
     let other = chance.pick(&HAND_OFFS).map(|(_, other)| *other).filter(|_| chance.percent(10));
     ActorSetup {
@@ -32,8 +32,8 @@ pub fn draw(chance: &mut Chance, spec: &mut Value) -> ActorSetup {
         work: other.unwrap_or(work),
         takes: chance.millis(100, 20_000),
         well: match chance.number(0, 9) {
-            0 => After::Never,
-            1..=4 => After::Some(Duration::ZERO),
+            0..=2 => After::Never,
+            3..=5 => After::Some(Duration::ZERO),
             _ => After::Some(chance.millis(100, 10_000)),
         },
     }
