@@ -16,7 +16,7 @@ SLOW := testbed-check image-check demo-selfcheck
 
 .PHONY: help
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: testbed ## A plan drains a real control plane's nodes before your eyes (DEMO_KEEP=1 leaves the cluster)

@@ -28,6 +28,7 @@ pub fn scenario(seed: u64) -> Scenario {
         timing: timing(&mut chance),
         processes: chance.count(1, 2),
         most_cordoned: most_cordoned(&mut chance),
+        housed: chance.percent(20),
         nodes,
         spares,
         workloads,

@@ -57,6 +57,7 @@ pub fn scenario(seed: u64) -> Scenario {
         timing: Timing::default(),
         processes: 1,
         most_cordoned: None,
+        housed: false,
         acts: nodes.iter().map(away).collect(),
         nodes,
         spares: vec![NodeSetup::new("spare", "new", 500)],

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use drainplan::api::{DrainPlan, DrainPlanStatus, IntOrPercent, PlanDuration, PlanPhase, Until, condition};
 use drainplan::plan::Settings;
-use drainplan::simulate::{Act, World};
+use drainplan::simulate::{Act, After, BudgetSetup, NodeSetup, WorkloadSetup, World};
 use jiff::{SignedDuration, Timestamp};
 
 use super::invariants::{Checker, Violation};
@@ -59,11 +59,26 @@ pub fn settled(scenario: &Scenario) -> World {
     for (plan, actor) in &scenario.actors {
         world.set_actor(plan, actor.clone());
     }
+    if scenario.housed {
+        house(&mut world, scenario.processes);
+    }
     world.run(later(START, SETTLING));
     for node in &scenario.spares {
         world.add_node(node);
     }
     world
+}
+
+/// The controller runs in pods that find room on every node, no two on one.
+fn house(world: &mut World, processes: usize) {
+    let replicas = i32::try_from(processes).unwrap_or(1);
+    let mut home = WorkloadSetup::deployment("drainplan-system", "controller", replicas);
+    home.template.requests = 0;
+    home.template.spread = true;
+    home.template.terminates = After::millis(2000);
+    world.house_processes(&home.key());
+    world.add_workload(home);
+    world.add_budget(&BudgetSetup::max_unavailable("drainplan-system", "controller", 1));
 }
 
 /// Runs a scenario to its end, or to the first violation.
@@ -91,6 +106,10 @@ pub fn run_traced(scenario: &Scenario, tracing: bool) -> Run {
     let faulty = if scenario.acts.is_empty() { Duration::ZERO } else { FAULTY };
     let calm = later(begin, faulty);
     world.plan_act(calm, Act::FaultsStop);
+    if scenario.housed {
+        // People's cordons stay, and the controller needs a place.
+        world.plan_act(calm, Act::AddNode(NodeSetup::new("refuge", "new", 30)));
+    }
     let violation = play(&mut world, &mut checker, calm).err();
     let digest = digest(&world);
     Run {

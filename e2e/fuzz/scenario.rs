@@ -15,6 +15,8 @@ pub struct Scenario {
     pub processes: usize,
     /// So many nodes may be cordoned by all plans together.
     pub most_cordoned: Option<u32>,
+    /// The controller's processes run in pods of the cluster.
+    pub housed: bool,
     pub nodes: Vec<NodeSetup>,
     /// Nodes that are added when the pods have come to rest, so that they start empty.
     pub spares: Vec<NodeSetup>,
@@ -56,8 +58,8 @@ impl Scenario {
     /// As one reads it.
     pub fn describe(&self) -> String {
         let mut lines = vec![format!(
-            "seed {}, {} processes, most cordoned {:?}, {:?}",
-            self.seed, self.processes, self.most_cordoned, self.timing
+            "seed {}, {} processes, most cordoned {:?}, in pods {}, {:?}",
+            self.seed, self.processes, self.most_cordoned, self.housed, self.timing
         )];
         lines.extend(self.nodes.iter().map(|node| format!("node     {node:?}")));
         lines.extend(self.spares.iter().map(|node| format!("spare    {node:?}")));

@@ -78,6 +78,7 @@ impl<F: FnMut(&Scenario) -> bool> Shrinker<F> {
         let mut smaller = self.best.processes > 1 && self.accept(|scenario| scenario.processes = 1);
         smaller |= self.best.timing != Timing::default()
             && self.accept(|scenario| scenario.timing = Timing::default());
+        smaller |= self.best.housed && self.accept(|scenario| scenario.housed = false);
         smaller |= self.best.most_cordoned.is_some() && self.accept(|scenario| scenario.most_cordoned = None);
         for at in 0..self.best.workloads.len() {
             while self.best.workloads.get(at).is_some_and(|workload| workload.replicas > 1) {

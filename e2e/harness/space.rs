@@ -92,6 +92,13 @@ impl Space {
         .await
     }
 
+    /// Changes how many pods a Deployment wants.
+    pub async fn scale(&self, name: &str, replicas: u32) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        self.api::<Deployment>().patch(name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
     /// A StatefulSet whose pods carry the label `app=<name>`.
     pub async fn stateful_set(&self, name: &str, replicas: u32, template: &Template) -> Result<StatefulSet> {
         self.add(json!({

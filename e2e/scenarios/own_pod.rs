@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use drainplan::api::PlanPhase;
+use drainplan::api::{NodeReason, Outlook, PlanPhase};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,14 +15,19 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::{PATIENCE, alone, over};
+use super::{PATIENCE, alone, ensure_said, over, report, slow, waiting};
 use crate::harness::{
     Bed, Controller, Recorder, Request, Sight, Template, node_of, owned_by, terminating, uid,
 };
 use crate::runner::Case;
 
 pub fn cases() -> Vec<Case> {
-    vec![alone!(80, own_pod_is_handed_over), alone!(81, own_pod_without_another)]
+    vec![
+        alone!(80, own_pod_is_handed_over),
+        alone!(81, own_pod_without_another),
+        alone!(88, own_pod_that_could_not_come_back),
+        slow!(202, own_pod_whose_stand_in_is_dead),
+    ]
 }
 
 /// The controllers' label and budget.
@@ -248,5 +253,66 @@ async fn own_pod_without_another(bed: Bed) -> Result<()> {
     let held: Vec<String> = holders(&leases).into_iter().map(|(_, holder)| holder).collect();
     ensure!(held.len() == 3 && held.get(1).is_some_and(String::is_empty), "the lease was held by {held:?}");
     bed.node_rests(&node, false, &[]).await?;
+    processes.stop_all().await
+}
+
+async fn own_pod_that_could_not_come_back(bed: Bed) -> Result<()> {
+    let [node] = bed.nodes(["a"], 3).await?;
+    bed.space.deployment(APP, 1, &replica()).await?;
+    let own = bound(&bed, 1).await?.pop().context("a pod of the controller")?;
+    bed.space.deployment("web", 1, &Template::new()).await?;
+    bed.space.all_ready("web", 1).await?;
+    bed.installation.kill_controller().await?;
+    let mut processes = Processes { bed: &bed, running: BTreeMap::new(), logs: BTreeMap::new() };
+    processes.lead(&own.name_any()).await?;
+    let watched = bed.record_nodes().await?;
+
+    let plan = bed.plan("plan", over(std::slice::from_ref(&node), "5s", "Uncordon")).await?;
+    let status = plan.ends(PlanPhase::Failed, PATIENCE).await?;
+    bed.ensure_untouched(&watched, &node)?;
+    let of_node = report(&status, &node)?;
+    ensure!(of_node.reason.as_deref() == Some(NodeReason::Blocked.as_str()), "{:?}", of_node.reason);
+    let said = waiting(of_node, &own.name_any())?;
+    ensure_said(said, "ReturnsToNode", Outlook::NeverClears, &[], &["nobody would give this node back"])?;
+    processes.stop_all().await
+}
+
+/// The other replica's pod is Ready, and its process hangs: the lease comes back to the one that gave it away.
+async fn own_pod_whose_stand_in_is_dead(bed: Bed) -> Result<()> {
+    let [node] = bed.nodes(["a"], 2).await?;
+    bed.space.deployment(APP, 1, &replica()).await?;
+    let own = bound(&bed, 1).await?.pop().context("a pod of the controller")?;
+    bed.space.deployment("web", 1, &Template::new().sim("ready-after", "500ms")).await?;
+    let web = bed.space.all_ready("web", 1).await?;
+    bed.nodes(["spare", "another"], 110).await?;
+    bed.installation.kill_controller().await?;
+    let mut processes = Processes { bed: &bed, running: BTreeMap::new(), logs: BTreeMap::new() };
+    processes.lead(&own.name_any()).await?;
+    bed.space.scale(APP, 2).await?;
+    let both = bound(&bed, 2).await?;
+    let other = both.iter().find(|pod| uid(*pod) != uid(&own)).context("another pod")?;
+    processes.start(&other.name_any()).await?;
+    bed.space.all_ready(APP, 2).await?;
+    processes.running.get(&other.name_any()).context("it has started")?.kill()?;
+    let leases = Recorder::start(bed.installation.leases(), None).await?;
+
+    let drained = async {
+        let plan = bed.plan("plan", over(std::slice::from_ref(&node), "2m", "Uncordon")).await?;
+        plan.ends(PlanPhase::Completed, PATIENCE).await
+    };
+    tokio::select! {
+        status = drained => { status?; }
+        failed = processes.tend() => { failed?; }
+    }
+    let originals: Vec<&Pod> = web.iter().chain([&own]).collect();
+    let evictions = ensure_moved_once(&bed, &originals)?;
+    last_of_its_node(&evictions, &own, &web)?;
+    let held: Vec<String> = holders(&leases).into_iter().map(|(_, holder)| holder).collect();
+    let [first, free, again, ..] = held.as_slice() else { anyhow::bail!("the lease was held by {held:?}") };
+    ensure!(free.is_empty() && first == again, "the lease was held by {held:?}");
+    let log = processes.log(&own.name_any());
+    let handed_over = log.matches("handing over to another replica").count();
+    ensure!(handed_over == 1, "it was handed over {handed_over} times");
+    processes.running.remove(&other.name_any());
     processes.stop_all().await
 }

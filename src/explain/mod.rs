@@ -209,6 +209,19 @@ impl<'a> Explainer<'a> {
         rules::behind(self.cluster, pod, order, earlier)
     }
 
+    /// Why the pod of whoever drains stays: it would not come back.
+    #[must_use]
+    pub fn indispensable(&self, pod: &Pod, outlook: Outlook) -> Wait {
+        rules::indispensable(self.cluster, pod, outlook)
+    }
+
+    /// Why the pod of whoever drains waits, when all others of its node are gone: for the first of these replicas that is
+    /// ready to take over, at most until those instants.
+    #[must_use]
+    pub fn awaits_replica(&self, pod: &Pod, coming: &[(&Pod, Timestamp)]) -> Wait {
+        rules::awaits_replica(self.cluster, pod, coming)
+    }
+
     /// One sentence about a pod that waits for nothing.
     #[must_use]
     pub fn remark(&self, pod: &Pod, judgement: &Judgement) -> String {

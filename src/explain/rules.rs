@@ -146,3 +146,37 @@ pub(super) fn behind(
         remedy: format!("nothing to change: wait until those are gone{otherwise}"),
     })
 }
+
+/// The controller's own pod, whose lease is handed over to another replica first.
+pub(super) fn awaits_replica(cluster: &Cluster, pod: &Pod, coming: &[(&Pod, Timestamp)]) -> Wait {
+    Wait {
+        reason: Reason::AwaitingOrder,
+        outlook: Outlook::WillClear,
+        budgets: cluster.budgets_of(pod).map(|budget| budget.name.clone()).collect(),
+        message: format!(
+            "The controller that drains the node runs in this pod and hands over to another replica before it goes; of \
+             those {} {} going or starting.",
+            words::list(coming, |(pod, _)| words::placed(pod)),
+            if coming.len() == 1 { "is" } else { "are" },
+        ),
+        remedy:
+            "nothing to change: wait until another replica is Ready; without one the controller evicts itself"
+                .to_owned(),
+    }
+}
+
+/// The controller's own pod, which nobody would replace.
+pub(super) fn indispensable(cluster: &Cluster, pod: &Pod, outlook: Outlook) -> Wait {
+    Wait {
+        reason: Reason::ReturnsToNode,
+        outlook,
+        budgets: cluster.budgets_of(pod).map(|budget| budget.name.clone()).collect(),
+        message: "The controller that drains the node runs in this pod, no other replica is Ready on another node, and no \
+                  other Ready node may have it that is not cordoned: evicted, it could not start again, and nobody would \
+                  give this node back."
+            .to_owned(),
+        remedy: "add or uncordon a node that the controller may be on, or run two replicas of it on different nodes; a rule \
+                 with action Skip in spec.pods.rules leaves it where it is"
+            .to_owned(),
+    }
+}

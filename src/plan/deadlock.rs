@@ -7,9 +7,9 @@ use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::Round;
 use super::run::{Emptied, Run};
 use super::survey::Survey;
-use super::{Action, Round};
 use crate::api::{Reason, names};
 use crate::budget;
 use crate::cluster::planted::{Planted, planted};
@@ -50,7 +50,8 @@ pub fn resolve(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
 fn stuck(round: &Round<'_>, runs: &[Run<'_>]) -> Vec<Stuck> {
     let mut stuck = Vec::new();
     for (index, run) in runs.iter().enumerate() {
-        let leaving: HashSet<&Text> = run.actions.iter().filter_map(evicted_from).collect();
+        let leaving: HashSet<&Text> =
+            run.actions.iter().filter_map(|action| Some(&action.evicts()?.node)).collect();
         for Emptied { node, since, .. } in run.evicting.iter().filter(|emptied| emptied.ready) {
             let survey = run.surveys.get(node);
             if !leaving.contains(node) && survey.is_some_and(|survey| stands_still(round, survey)) {
@@ -60,13 +61,6 @@ fn stuck(round: &Round<'_>, runs: &[Run<'_>]) -> Vec<Stuck> {
     }
     stuck.sort_by_key(|stuck| (stuck.since, stuck.run));
     stuck
-}
-
-fn evicted_from(action: &Action) -> Option<&Text> {
-    match action {
-        Action::Evict(evict) => Some(&evict.node),
-        _ => None,
-    }
 }
 
 /// No pod is on its way, and one waits for a replacement that has no node.

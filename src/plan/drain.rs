@@ -5,9 +5,10 @@ use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::own_pod::{self, Turn, is_own};
 use super::run::{Emptied, Run};
 use super::survey::Surveyed;
-use super::{Action, Evict, Round, own_pod};
+use super::{Action, Evict, Round};
 use crate::api::{PodPolicy, Reason};
 use crate::budget::Cause;
 use crate::cluster::planted::{Planted, planted};
@@ -27,43 +28,89 @@ pub fn evict(round: &mut Round<'_>, runs: &mut [Run<'_>]) {
     }
     // Nodes that were started at the same time stay in their plan's order.
     nodes.sort_by_key(|(since, index, ..)| (*since, *index));
+    for (since, ..) in nodes.iter().filter(|(.., ready)| !ready) {
+        round.wake(since.saturating_add(PLACE_KEPT).unwrap_or(*since));
+    }
     let mut moving = HashSet::new();
-    for (since, index, node, ready) in nodes {
-        if !ready {
-            round.wake(since.saturating_add(PLACE_KEPT).unwrap_or(since));
-        }
-        let Some(run) = runs.get_mut(index) else { continue };
-        let Some(survey) = run.surveys.get(&node) else { continue };
-        let mut candidates: Vec<&Surveyed> = survey.pods.iter().collect();
-        // A refusal should come before the disturbance: pods that cost a budget nothing, then budgeted ones, then
-        // those that nothing protects.
-        candidates.sort_by_key(|surveyed| order(surveyed));
-        let grace_period_seconds = run.policy.grace_period_seconds;
-        let mut chosen = Vec::new();
-        for surveyed in candidates {
-            if !may_go(round, surveyed) || !alone(surveyed, &run.policy, &mut moving) {
-                continue;
-            }
-            if !spend(round, &surveyed.judgement.spends) {
-                continue;
-            }
-            if !ready {
-                continue;
-            }
-            if let Some(hand_over) = own_pod::hand_over(round, &surveyed.pod) {
-                chosen.push(hand_over);
-                continue;
-            }
-            chosen.push(Action::Evict(Evict {
-                pod: surveyed.pod.key(),
-                uid: surveyed.pod.uid.clone(),
-                node: node.clone(),
-                spends: surveyed.judgement.spends.clone(),
-                grace_period_seconds,
-            }));
-        }
+    for (_, index, node, ready) in &nodes {
+        let Some(run) = runs.get_mut(*index) else { continue };
+        let chosen = choose(round, run, node, *ready, &mut moving);
         run.actions.extend(chosen);
     }
+    evict_own(round, runs, &nodes, &mut moving);
+}
+
+/// The pods of a node that are evicted now; of the own pod see [`evict_own`].
+fn choose(
+    round: &mut Round<'_>,
+    run: &Run<'_>,
+    node: &Text,
+    ready: bool,
+    moving: &mut HashSet<Text>,
+) -> Vec<Action> {
+    let Some(survey) = run.surveys.get(node) else { return Vec::new() };
+    let own = round.settings.own_pod.clone();
+    let mut candidates: Vec<&Surveyed> =
+        survey.pods.iter().filter(|surveyed| !is_own(own.as_ref(), &surveyed.pod)).collect();
+    // A refusal should come before the disturbance: pods that cost a budget nothing, then budgeted ones, then those that
+    // nothing protects.
+    candidates.sort_by_key(|surveyed| order(surveyed));
+    let mut chosen = Vec::new();
+    for surveyed in candidates {
+        if goes(round, surveyed, &run.policy, moving) && ready {
+            chosen.push(eviction(surveyed, node, &run.policy));
+        }
+    }
+    chosen
+}
+
+/// The own pod comes after all others of all nodes: what becomes of the other replicas is known then.
+fn evict_own(
+    round: &mut Round<'_>,
+    runs: &mut [Run<'_>],
+    nodes: &[(Timestamp, usize, Text, bool)],
+    moving: &mut HashSet<Text>,
+) {
+    let Some(own) = round.settings.own_pod.clone() else { return };
+    let leaving: HashSet<Text> = runs
+        .iter()
+        .flat_map(|run| &run.actions)
+        .filter_map(|action| Some(action.evicts()?.uid.clone()))
+        .collect();
+    for (_, index, node, _) in nodes.iter().filter(|(.., ready)| *ready) {
+        let Some(run) = runs.get_mut(*index) else { continue };
+        let pods = run.surveys.get(node).into_iter().flat_map(|survey| &survey.pods);
+        let Some(surveyed) = pods.into_iter().find(|surveyed| is_own(Some(&own), &surveyed.pod)) else {
+            continue;
+        };
+        for (_, until) in own_pod::coming(round, &surveyed.pod) {
+            round.wake(until);
+        }
+        if !goes(round, surveyed, &run.policy, moving) {
+            continue;
+        }
+        let action = match own_pod::turn(round, &surveyed.pod, &leaving) {
+            Turn::HandOver(action) => action,
+            Turn::Evict => eviction(surveyed, node, &run.policy),
+            Turn::Wait => continue,
+        };
+        run.actions.push(action);
+    }
+}
+
+/// Whether the pod may go, with what it costs.
+fn goes(round: &mut Round<'_>, surveyed: &Surveyed, policy: &PodPolicy, moving: &mut HashSet<Text>) -> bool {
+    may_go(round, surveyed) && alone(surveyed, policy, moving) && spend(round, &surveyed.judgement.spends)
+}
+
+fn eviction(surveyed: &Surveyed, node: &Text, policy: &PodPolicy) -> Action {
+    Action::Evict(Evict {
+        pod: surveyed.pod.key(),
+        uid: surveyed.pod.uid.clone(),
+        node: node.clone(),
+        spends: surveyed.judgement.spends.clone(),
+        grace_period_seconds: policy.grace_period_seconds,
+    })
 }
 
 /// A node that is being claimed is not overtaken by a younger one whose claim was answered sooner.

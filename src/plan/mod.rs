@@ -155,6 +155,17 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The eviction that it is, if it is one.
+    #[must_use]
+    pub fn evicts(&self) -> Option<&Evict> {
+        match self {
+            Self::Evict(evict) => Some(evict),
+            _ => None,
+        }
+    }
+}
+
 /// An eviction to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evict {

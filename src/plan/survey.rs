@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Round;
-use super::own_pod::is_own;
+use super::own_pod::{self, is_own};
 use crate::api::{Outlook, PodPolicy, Reason};
 use crate::cluster::{Cluster, Node, Pod};
 use crate::explain::{Judgement, Treatment, Wait};
@@ -31,6 +31,7 @@ impl Survey {
             .map(|pod| Surveyed { pod: Arc::clone(pod), judgement: round.explainer.judge(pod, policy) });
         let pods = judged.filter(|surveyed| surveyed.judgement.treatment != Treatment::Ignore).collect();
         let mut survey = Self { pods };
+        survey.keep_own(round);
         survey.line_up(round);
         survey
     }
@@ -42,14 +43,18 @@ impl Survey {
         let turn = |surveyed: &Surveyed| (is_own(&surveyed.pod), surveyed.judgement.order);
         let turns = || self.pods.iter().map(turn);
         if turns().min() == turns().max() {
+            self.await_replica(round);
             return;
         }
         let mut behind = Vec::new();
         for (number, surveyed) in self.pods.iter().enumerate() {
             let Surveyed { pod, judgement } = surveyed;
             let own = judgement.wait.as_ref();
-            let stronger =
-                |wait: &Wait| wait.outlook == Outlook::NeverClears || wait.reason < Reason::AwaitingOrder;
+            let stronger = |wait: &Wait| {
+                wait.outlook == Outlook::NeverClears
+                    || wait.reason < Reason::AwaitingOrder
+                    || wait.reason == Reason::ReturnsToNode
+            };
             if pod.terminating() || own.is_some_and(stronger) {
                 continue;
             }
@@ -67,6 +72,30 @@ impl Survey {
             if let (Some(surveyed), Some(wait)) = (self.pods.get_mut(number), wait) {
                 surveyed.judgement.wait = Some(wait);
             }
+        }
+    }
+
+    /// The own pod stays where nobody would act any more without it.
+    fn keep_own(&mut self, round: &Round<'_>) {
+        let own = round.settings.own_pod.as_ref();
+        let Some(Surveyed { pod, judgement }) = self.pods.iter_mut().find(|of| is_own(own, &of.pod)) else {
+            return;
+        };
+        let refused = judgement.treatment != Treatment::Evict || pod.terminating();
+        if !refused && let Some(outlook) = own_pod::is_indispensable(round, pod) {
+            judgement.wait = Some(round.explainer.indispensable(pod, outlook));
+        }
+    }
+
+    /// The own pod, the last one there, waits for another replica that is on its way.
+    fn await_replica(&mut self, round: &Round<'_>) {
+        let [Surveyed { pod, judgement }] = self.pods.as_mut_slice() else { return };
+        if pod.terminating() || !is_own(round.settings.own_pod.as_ref(), pod) {
+            return;
+        }
+        let coming = own_pod::coming(round, pod);
+        if judgement.wait.is_none() && !coming.is_empty() {
+            judgement.wait = Some(round.explainer.awaits_replica(pod, &coming));
         }
     }
 

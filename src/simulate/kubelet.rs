@@ -173,6 +173,10 @@ impl World {
         }
     }
 
+    pub(super) fn is_silent(&self, node: &str) -> bool {
+        self.kubelets.get(node).is_some_and(|kubelet| kubelet.silent_since.is_some())
+    }
+
     pub(super) fn silence(&mut self, node: &str) {
         let (now, wait) = (self.now, self.timing.unreachable);
         let Some((node, kubelet)) = self.kubelets.get_key_value(node) else { return };

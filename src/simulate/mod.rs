@@ -15,6 +15,7 @@ mod acts;
 mod calls;
 mod disruption;
 mod facts;
+mod house;
 mod kubelet;
 mod process;
 mod scheduler;

@@ -8,10 +8,12 @@ use jiff::Timestamp;
 
 use super::acts::Stream;
 use super::facts::Fact;
+use super::house::Home;
 use super::setup::Span;
 use super::watches::Watch;
 use super::world::{Event, World};
-use crate::plan::{Agenda, Decisions, Moment};
+use crate::cluster::{PodKey, Text};
+use crate::plan::{Agenda, Decisions, Moment, Settings};
 
 /// How long a process that ends waits for answers.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -32,6 +34,10 @@ pub struct Process {
     back: Option<Duration>,
     /// When it decides next; what was planned for another time is void.
     deciding_at: Option<Timestamp>,
+    /// The pod that it runs in, or will be started in again.
+    pub(super) pod: Option<(PodKey, Text)>,
+    /// It is to be started, and there is no pod for it.
+    pub(super) homeless: bool,
 }
 
 impl Process {
@@ -51,6 +57,11 @@ impl Process {
     #[must_use]
     pub fn life(&self) -> u32 {
         self.life
+    }
+    /// The pod that it runs in, if it runs in one.
+    #[must_use]
+    pub fn pod(&self) -> Option<&PodKey> {
+        self.pod.as_ref().map(|(key, _)| key)
     }
     /// It runs.
     #[must_use]
@@ -75,6 +86,8 @@ pub struct Lease {
     since: Option<Timestamp>,
     /// Until when the holder may act, once it can renew no more.
     act_until: Option<Timestamp>,
+    /// Until when the holder leaves it to others.
+    left_until: Option<Timestamp>,
 }
 
 impl World {
@@ -90,21 +103,25 @@ impl World {
             cut_off_until: None,
             back: None,
             deciding_at: None,
+            pod: None,
+            homeless: false,
         });
         self.start_process(process);
-        if self.lease.holder.is_none() {
-            self.take_lease(process);
-        }
     }
 
     pub(super) fn start_process(&mut self, process: usize) {
         let seed = self.random("jitter").split(&process.to_string()).draw();
-        let (now, settings) = (self.now, self.settings.clone());
-        let streams = self.random("watch").split(&process.to_string());
-        let Some(started) = self.processes.get_mut(process) else { return };
-        if started.alive {
+        if self.processes.get(process).is_none_or(|process| process.alive) {
             return;
         }
+        let (own_pod, inherits) = match self.find_home(process) {
+            Home::Host => (None, true),
+            Home::Pod { pod, same } => (Some(pod), same),
+            Home::None => return,
+        };
+        let (now, settings) = (self.now, Settings { own_pod, ..self.settings.clone() });
+        let streams = self.random("watch").split(&process.to_string());
+        let Some(started) = self.processes.get_mut(process) else { return };
         started.life += 1;
         started.alive = true;
         started.started = now;
@@ -117,12 +134,16 @@ impl World {
         for stream in Stream::all() {
             self.after(Duration::ZERO, Event::Relist { process, life, stream });
         }
-        if self.lease.holder.is_some_and(|(holder, before)| holder == process && before != life) {
+        let held = self.lease.holder.is_some_and(|(holder, before)| holder == process && before != life);
+        if held && inherits {
             let look = self.takes("lease", Span { least: Duration::ZERO, most: LEASE_LOOK });
             let epoch = self.lease.epoch;
             self.after(self.timing.lease_inherited + look, Event::LeaseInherited { process, life, epoch });
         }
         self.attend(process);
+        if self.lease.holder.is_none() {
+            self.take_lease(process);
+        }
     }
 
     pub(super) fn lives(&self, process: usize, life: u32) -> bool {
@@ -215,6 +236,7 @@ impl World {
         self.lease.holder = self.processes.get(process).map(|leader| (process, leader.life));
         self.lease.epoch += 1;
         self.lease.act_until = None;
+        self.lease.left_until = None;
         self.lease.since = Some(self.now);
         self.tell(Fact::Leads { process });
         let moment = self.moment(process);
@@ -241,9 +263,10 @@ impl World {
                 .get(*process)
                 .is_some_and(|process| process.alive && process.cut_off_until.is_none())
         };
+        let left = self.lease.left_until.is_some_and(|until| until > self.now);
         let holder = self.lease.holder.map(|(process, _)| process);
         let others = (0..self.processes.len()).filter(|process| Some(*process) != holder);
-        let next = others.chain(holder).find(able);
+        let next = others.chain(holder.filter(|_| !left)).find(able);
         match next {
             Some(process) => {
                 self.count_fault("another process leads");
@@ -266,6 +289,7 @@ impl World {
         if !self.holds_lease(process) || self.lease.act_until.is_some() {
             return;
         }
+        self.lease.left_until = Some(self.later(self.timing.lease));
         if self.cut_off(process) {
             // It cannot give back what it cannot reach.
             self.lease_unattended();
@@ -298,14 +322,20 @@ impl World {
             self.crash(process, back);
             return;
         }
-        let Some(leader) = self.processes.get_mut(process).filter(|leader| leader.back.is_none()) else {
-            return;
-        };
-        leader.back = Some(back);
-        let life = leader.life;
-        self.count_fault("leader ended gracefully");
+        if self.end_process(process, back) {
+            self.count_fault("leader ended gracefully");
+        }
+    }
+
+    /// A process ends gracefully, unless it does so already, and is started again so much later.
+    pub(super) fn end_process(&mut self, process: usize, back: Duration) -> bool {
+        let ends = |process: &&mut Process| process.alive && process.back.is_none();
+        let Some(ending) = self.processes.get_mut(process).filter(ends) else { return false };
+        ending.back = Some(back);
+        let life = ending.life;
         self.after(FAREWELL, Event::Farewell { process, life });
         self.say_farewell(process);
+        true
     }
 
     /// A process that ends goes when all that it has sent is answered; then it gives its lease back.

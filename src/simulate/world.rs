@@ -129,6 +129,8 @@ pub struct World {
     pub(super) conflicts: BTreeMap<BudgetKey, u32>,
     pub(super) owners_due: BTreeSet<String>,
     pub(super) processes: Vec<Process>,
+    /// The workload that they run in.
+    pub(super) house: Option<String>,
     pub(super) lease: Lease,
     pub(super) calls: BTreeMap<u64, Call>,
     pub(super) next_call: u64,
@@ -171,6 +173,7 @@ impl World {
             conflicts: BTreeMap::new(),
             owners_due: BTreeSet::new(),
             processes: Vec::new(),
+            house: None,
             lease: Lease::default(),
             calls: BTreeMap::new(),
             next_call: 0,
@@ -309,6 +312,7 @@ impl World {
         if let Some(owner) = self.pods.get(&pod.uid).and_then(|state| state.owner.clone()) {
             self.owner_due(&owner);
         }
+        self.home_changed(pod, gone);
         if gone {
             self.pods.remove(&pod.uid);
             self.assumed.remove(&pod.uid);

@@ -12,6 +12,7 @@ mod deadlock;
 mod evictions;
 mod hand_offs;
 mod nodes;
+mod own_pod;
 mod pace;
 mod seen;
 mod statuses;
@@ -28,6 +29,7 @@ use deadlock::Deadlocks;
 use evictions::Evictions;
 use hand_offs::HandOffs;
 use nodes::Nodes;
+use own_pod::OwnPods;
 use pace::Pace;
 use seen::Seen;
 use statuses::Statuses;
@@ -68,6 +70,7 @@ pub struct Checker {
     evictions: Evictions,
     hand_offs: HandOffs,
     nodes: Nodes,
+    own_pods: OwnPods,
     pace: Pace,
     statuses: Statuses,
     pub seen: Seen,
@@ -87,6 +90,7 @@ impl Checker {
             evictions: Evictions::default(),
             hand_offs: HandOffs::default(),
             nodes: Nodes::new(world),
+            own_pods: OwnPods::default(),
             pace: Pace::new(most_cordoned),
             statuses: Statuses::default(),
             seen: Seen::default(),
@@ -114,6 +118,7 @@ impl Checker {
             self.statuses.judge(world, fact)?;
             self.hand_offs.judge(world, fact)?;
             windows::judge(world, fact)?;
+            self.own_pods.judge(world, fact, &mut self.seen)?;
             self.pace.judge(world, fact)?;
             self.deadlocks.judge(world, fact)?;
             self.deadlines.judge(world, fact)?;

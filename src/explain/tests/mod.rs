@@ -1,6 +1,7 @@
 //! Small clusters, and what is said about them word by word.
 
 mod budgets;
+mod collected;
 mod filters;
 mod findings;
 mod going;
