@@ -239,7 +239,10 @@ async fn plan_deleted_while_nodes_are_handed_off(bed: Bed) -> Result<()> {
     bed.node_rests(well, false, &[]).await?;
     let left = format!("{}={}", names::LEFT_CORDONED, plan.name);
     bed.node_rests(ill, true, &[left]).await?;
-    event(&told, "NodeLeftCordoned", ill).await.map(drop)
+    event(&told, "NodeLeftCordoned", ill).await?;
+    bed.annotate_node(ill, "sim.drainplan.dev/kubelet", None).await?;
+    bed.set_cordon(ill, false).await?;
+    bed.node_rests(ill, false, &[]).await
 }
 
 async fn sample_script_releases_nodes(bed: Bed) -> Result<()> {

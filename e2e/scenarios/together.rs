@@ -20,8 +20,10 @@ pub fn cases() -> Vec<Case> {
 /// Nodes that some plan has left cordoned: they count until somebody uncordons them.
 async fn left_cordoned(bed: &Bed) -> Result<usize> {
     let nodes = Recorder::<Node>::start(Api::all(bed.client()), None).await?;
-    let kept = |node: &Node| cordoned(node) && node.annotations().contains_key(names::KEPT_CORDONED);
-    Ok(nodes.with(|record| record.now.values().filter(|node| kept(node)).count()))
+    let marks = [names::KEPT_CORDONED, names::LEFT_CORDONED];
+    let left =
+        |node: &Node| cordoned(node) && marks.iter().any(|mark| node.annotations().contains_key(*mark));
+    Ok(nodes.with(|record| record.now.values().filter(|node| left(node)).count()))
 }
 
 async fn most_cordoned_of_two_plans(bed: Bed) -> Result<()> {

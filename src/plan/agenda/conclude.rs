@@ -126,12 +126,12 @@ impl Agenda {
     }
 
     fn answered(&mut self, eviction: &Evict, answer: Answer, now: Timestamp) {
+        let owner = self.evicting.remove(&eviction.uid);
         match answer {
             Answer::Accepted => {
                 self.cluster.evictions.accepted(&eviction.uid, now);
-                let owner = self.cluster.pod(&eviction.pod).and_then(|pod| pod.owner.clone());
                 if let Some(owner) = owner {
-                    self.cluster.evictions.moved(owner.uid.clone(), now);
+                    self.cluster.evictions.moved(owner, now);
                 }
             }
             Answer::Withdrawn => self.cluster.evictions.withdrawn(&eviction.uid),

@@ -63,6 +63,8 @@ pub struct Agenda {
     marks: Few,
     /// When the status of a plan was last written.
     written: HashMap<String, Duration>,
+    /// The owners of the pods whose eviction is not answered yet, by the pod's uid: the pod may be gone before.
+    evicting: HashMap<Text, Text>,
     /// Nodes that are being claimed, with the uid of the plan.
     claiming: HashMap<Text, String>,
     /// How far whoever asks has come in taking over.
@@ -91,6 +93,7 @@ impl Agenda {
             random: Random::new(seed),
             marks: Few::default(),
             written: HashMap::new(),
+            evicting: HashMap::new(),
             claiming: HashMap::new(),
             lead: Lead::No,
             writing: HashMap::new(),
@@ -332,6 +335,8 @@ impl Agenda {
                 return;
             }
             (Action::Evict(eviction), _) => {
+                let owner = self.cluster.pod(&eviction.pod).and_then(|pod| pod.owner.as_ref());
+                self.evicting.extend(owner.map(|owner| (eviction.uid.clone(), owner.uid.clone())));
                 self.cluster.evictions.sent(InFlight {
                     pod: eviction.pod.clone(),
                     uid: eviction.uid.clone(),

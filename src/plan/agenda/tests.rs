@@ -166,6 +166,26 @@ fn the_answer_to_a_patch_is_newer_than_the_events_that_come_after_it() {
 }
 
 #[test]
+fn of_a_node_that_stays_cordoned_somebody_hears_also_when_its_plan_is_gone() {
+    for (plan, there) in [("p", true), ("gone", false)] {
+        let mut agenda = leading();
+        let change = || NodeChange::LeaveCordoned { plan: plan.to_owned() };
+        let failure = Failure { code: Some(409), message: "it has changed".into() };
+        let lost = Outcome::Node { name: "a".into(), change: change(), result: Err(failure) };
+        assert!(agenda.conclude(lost, at(10)).is_none());
+        let answer = Outcome::Node { name: "a".into(), change: change(), result: Ok(node(9)) };
+        let told = agenda.conclude(answer, at(20)).unwrap();
+        assert_eq!(told.plan.is_some(), there);
+        let notes: Vec<&str> = told.notices.iter().map(|notice| notice.note.as_str()).collect();
+        let note = format!(
+            "node a stays cordoned after its hand-off by plan {plan}, because its condition Ready is Unknown; once it is \
+             well: kubectl uncordon a"
+        );
+        assert_eq!(notes, [note.as_str(); 2], "on the plan and on the node");
+    }
+}
+
+#[test]
 fn a_node_is_confirmed_empty_when_the_list_shows_nothing_that_is_not_known() {
     let mut agenda = leading();
     agenda.cluster.evictions.ask_empty("a".into(), START);
@@ -203,6 +223,20 @@ fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
     let refusal = agenda.cluster().evictions.refusal("uid-web-0").unwrap();
     assert_eq!((refusal.code, refusal.times, &*refusal.causes[0]), (429, 1, "DisruptionBudget"));
     assert_eq!(refusal.retry_at, START + SignedDuration::from_secs(10));
+}
+
+#[test]
+fn an_eviction_that_is_answered_after_its_pod_has_gone_counts_for_the_owner() {
+    let mut agenda = leading();
+    let pod = json!({"metadata": {"namespace": "shop", "name": "web-0", "uid": "uid-web-0", "ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": true}]},
+        "spec": {"nodeName": "a"}});
+    let pod = || Raw::decode(ObjectKind::Pod, &pod.to_string());
+    agenda.observe(ObjectChange::Applied(pod()), at(0));
+    agenda.begin(None, Action::Evict(eviction()), at(5));
+    agenda.observe(ObjectChange::Deleted(pod()), at(10));
+    agenda.conclude(Outcome::Eviction { eviction: eviction(), answer: Answer::Accepted }, at(20));
+    assert_eq!(agenda.cluster().evictions.last_moved("uid-web"), Some(at(20).wall));
 }
 
 #[test]
