@@ -45,36 +45,39 @@ impl fmt::Display for PlanDuration {
 )]
 pub struct NotADuration(String);
 
+/// The milliseconds of a text in the accepted form.
+fn millis(text: &str) -> Option<i64> {
+    let mut millis: i64 = 0;
+    let mut rest = text;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, after) = rest.split_at_checked(digits)?;
+        let letters = after.bytes().take_while(u8::is_ascii_lowercase).count();
+        let (unit, after) = after.split_at_checked(letters)?;
+        let factor = match unit {
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1_000,
+            "ms" => 1,
+            _ => return None,
+        };
+        parts += 1;
+        if !(1..=5).contains(&digits) || parts > 4 {
+            return None;
+        }
+        millis += number.parse::<i64>().ok()? * factor;
+        rest = after;
+    }
+    (parts > 0).then_some(millis)
+}
+
 impl FromStr for PlanDuration {
     type Err = NotADuration;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = || NotADuration(text.to_owned());
-        let mut millis: i64 = 0;
-        let mut rest = text;
-        let mut parts = 0;
-        while !rest.is_empty() {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let (number, after) = rest.split_at_checked(digits).ok_or_else(refuse)?;
-            let letters = after.bytes().take_while(u8::is_ascii_lowercase).count();
-            let (unit, after) = after.split_at_checked(letters).ok_or_else(refuse)?;
-            let factor = match unit {
-                "h" => 3_600_000,
-                "m" => 60_000,
-                "s" => 1_000,
-                "ms" => 1,
-                _ => return Err(refuse()),
-            };
-            parts += 1;
-            if !(1..=5).contains(&digits) || parts > 4 {
-                return Err(refuse());
-            }
-            millis += number.parse::<i64>().map_err(|_| refuse())? * factor;
-            rest = after;
-        }
-        if millis == 0 {
-            return Err(refuse());
-        }
+        let millis =
+            millis(text).filter(|millis| *millis > 0).ok_or_else(|| NotADuration(text.to_owned()))?;
         Ok(Self { written: text.to_owned(), value: SignedDuration::from_millis(millis) })
     }
 }
@@ -120,6 +123,63 @@ impl JsonSchema for PlanDuration {
     }
 }
 
+/// A duration that may be zero.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Pause(PlanDuration);
+
+impl Pause {
+    /// Its length.
+    #[must_use]
+    pub fn value(&self) -> SignedDuration {
+        self.0.value
+    }
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Pause {
+    type Err = NotADuration;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let value =
+            millis(text).map(SignedDuration::from_millis).ok_or_else(|| NotADuration(text.to_owned()))?;
+        Ok(Self(PlanDuration { written: text.to_owned(), value }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Pause {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Pause {
+    fn schema_name() -> Cow<'static, str> {
+        "Pause".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "maxLength": 20,
+            "x-kubernetes-validations": [{
+                "rule": format!("self.matches('{FORM}')"),
+                "message": "write a duration as numbers with h, m, s or ms, such as 90s, or 0s for none",
+            }],
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +189,13 @@ mod tests {
         for (text, millis) in [("15m", 900_000), ("1h30m", 5_400_000), ("500ms", 500), ("1m1h", 3_660_000)] {
             assert_eq!(text.parse::<PlanDuration>().unwrap().value(), SignedDuration::from_millis(millis));
         }
+    }
+
+    #[test]
+    fn a_pause_may_be_none_at_all() {
+        assert_eq!("0s".parse::<Pause>().unwrap().value(), SignedDuration::ZERO);
+        assert_eq!("1m30s".parse::<Pause>().unwrap().value(), SignedDuration::from_secs(90));
+        assert!(["", "s", "-1s"].iter().all(|text| text.parse::<Pause>().is_err()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod status;
 pub mod syntax;
 mod window;
 
-pub use duration::PlanDuration;
+pub use duration::{Pause, PlanDuration};
 pub use hand_off::{HandOff, Then, Until};
 pub use pace::Pace;
 pub use pods::{Eviction, PodAction, PodPolicy, PodRequirement, PodRule, PodSelector, Protected, Unbudgeted};
@@ -22,8 +22,8 @@ pub use spec::{
     RequirementOperator, Timeouts,
 };
 pub use status::{
-    BudgetNumbers, BudgetStatus, DrainPlanStatus, NodeCounts, NodePhase, NodeStatus, PlanPhase, PodCounts,
-    WaitingPod, YieldedNode, condition,
+    BudgetNumbers, BudgetStatus, DrainPlanStatus, MovedOwner, NodeCounts, NodePhase, NodeStatus, PlanPhase,
+    PodCounts, ReturnedPod, WaitingPod, YieldedNode, condition,
 };
 pub use window::{Exclusion, OnWindowEnd, Window};
 

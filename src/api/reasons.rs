@@ -74,6 +74,8 @@ reasons! {
         OwnerScalingDown,
         /// The disruption controller has not looked at the budget for a while.
         BudgetStale,
+        /// The budget allows an eviction only because an owner of evicted pods has none left and no longer counts.
+        BudgetShrunk,
         /// An owner cannot create its pods, and says why.
         ReplacementMissing,
         /// The scheduler finds no node for a replacement.
@@ -129,6 +131,7 @@ impl Reason {
                 | Self::BudgetCountsNone
                 | Self::OwnerScalingDown
                 | Self::BudgetStale
+                | Self::BudgetShrunk
                 | Self::ReplacementMissing
                 | Self::ReplacementPending
                 | Self::BudgetUnhealthy
@@ -145,6 +148,12 @@ reasons! {
         AwaitingWindow,
         /// What is left of the window is shorter than timeouts.node.
         WindowTooShort,
+        /// More nodes are unhealthy than pace.maxUnhealthyNodes allows.
+        AwaitingHealth,
+        /// Owners whose pods were moved have fewer Ready pods than before.
+        AwaitingReplacements,
+        /// The node before has been done for less than pace.soak.
+        AwaitingSoak,
         /// A pod on it can never be evicted as things are.
         Blocked,
         /// Another plan, or another tool, holds it.

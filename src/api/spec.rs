@@ -188,11 +188,21 @@ impl IntOrPercent {
     /// The number, or the percentage of `total` rounded down; `None` when it is neither.
     #[must_use]
     pub fn of(&self, total: usize) -> Option<usize> {
+        self.hundredths(total).map(|hundredths| hundredths / 100)
+    }
+
+    /// The same, rounded up.
+    #[must_use]
+    pub fn rounded_up(&self, total: usize) -> Option<usize> {
+        self.hundredths(total).map(|hundredths| hundredths.div_ceil(100))
+    }
+
+    fn hundredths(&self, total: usize) -> Option<usize> {
         match self {
-            Self::Int(number) => usize::try_from(*number).ok(),
+            Self::Int(number) => usize::try_from(*number).ok().map(|number| number.saturating_mul(100)),
             Self::Percent(text) => {
                 let percent: usize = text.strip_suffix('%')?.parse().ok()?;
-                Some(total.saturating_mul(percent) / 100)
+                Some(total.saturating_mul(percent))
             }
         }
     }

@@ -19,6 +19,8 @@ pub mod condition {
     pub const DRAIN_BLOCKED: &str = "DrainBlocked";
     /// Whether a window is open; present when the plan has windows or exclusions.
     pub const WINDOW_OPEN: &str = "WindowOpen";
+    /// Whether few enough nodes are unhealthy; present until the plan ends.
+    pub const NODES_HEALTHY: &str = "NodesHealthy";
 }
 
 /// What the controller has done and what it waits for.
@@ -55,7 +57,7 @@ pub struct DrainPlanStatus {
     /// How many pods were moved and how many wait.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub pod_counts: Option<PodCounts>,
-    /// Ready, Reconciling, Stalled, DrainBlocked, WindowOpen.
+    /// Ready, Reconciling, Stalled, DrainBlocked, WindowOpen, NodesHealthy.
     #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -74,6 +76,9 @@ pub struct DrainPlanStatus {
     /// Nodes that gave way to older ones, which waited for the same budgets; they are taken up last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub yielded: Vec<YieldedNode>,
+    /// Owners whose pods this plan evicts or has evicted, until as many of their pods are Ready again as before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<MovedOwner>,
     /// The budgets that touch a waiting pod, with recomputed numbers.
     #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetStatus>,
@@ -190,6 +195,9 @@ pub struct NodeStatus {
     /// How many more wait.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_waiting: i32,
+    /// Pods that came back to this node although it was cordoned, at most two of an owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returned: Vec<ReturnedPod>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -213,6 +221,45 @@ pub struct YieldedNode {
     pub pods_evicted: i32,
     /// Why, as a sentence.
     pub message: String,
+}
+
+/// A pod that came back to a node that was being drained.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReturnedPod {
+    /// Its uid.
+    pub pod: String,
+    /// The uid of its controller.
+    pub owner: String,
+}
+
+/// An owner of pods that a plan moves. It is written down in the status that says that the first of its nodes is
+/// started, before any of its pods is evicted.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MovedOwner {
+    /// The owner's namespace.
+    pub namespace: String,
+    /// Group and version of its kind.
+    pub api_version: String,
+    /// Its kind: a Deployment instead of its ReplicaSets.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Pods of it that the plan has evicted.
+    #[serde(default)]
+    pub evicted: i32,
+    /// How many of its pods were Ready before.
+    #[serde(default)]
+    pub ready_before: i32,
+    /// The budget that selects its pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
+    /// How many pods that budget expected before, where it counts by its owners' scales.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_expected: Option<i32>,
 }
 
 /// A pod that waits, and why.

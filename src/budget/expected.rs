@@ -89,7 +89,7 @@ pub fn selected<'a>(cluster: &'a Cluster, budget: &'a Pdb) -> impl Iterator<Item
 /// pods in no order; [`Computed::sync_error`] is the first by name. Empty where the spec needs no scale.
 #[must_use]
 pub fn unscaled_pods(cluster: &Cluster, budget: &Pdb) -> Vec<(Text, String)> {
-    if !needs_scale(budget) {
+    if !counts_by_scale(budget) {
         return Vec::new();
     }
     let failure = |pod: &Arc<Pod>| match owners::find(cluster, pod, pod.owner.as_deref()?) {
@@ -141,7 +141,9 @@ enum Expectation {
     Unread(Vec<(Text, OwnerRef)>),
 }
 
-fn needs_scale(budget: &Pdb) -> bool {
+/// Whether the spec counts by the scales of its pods' owners.
+#[must_use]
+pub fn counts_by_scale(budget: &Pdb) -> bool {
     budget.max_unavailable.is_some() || matches!(budget.min_available, Some(Amount::Text(_)))
 }
 
@@ -151,7 +153,7 @@ fn expectation(cluster: &Cluster, budget: &Pdb, pods: &[&Arc<Pod>]) -> Expectati
         let counted = pods.iter().filter(|pod| !(planted(Planted::FinishedOut) && pod.finished()));
         return Expectation::Known { expected: count(counted), desired: *desired };
     }
-    if !needs_scale(budget) {
+    if !counts_by_scale(budget) {
         return Expectation::Known { expected: 0, desired: 0 };
     }
     let expected = match owners_of(cluster, pods) {

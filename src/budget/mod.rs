@@ -8,13 +8,16 @@ mod attainable;
 mod expected;
 mod owners;
 mod room;
+mod shrunk;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use attainable::{attainable, attainable_after};
-pub use expected::{recompute, scales_of, scales_wanted, selected, unscaled_pods};
-pub use room::room;
+pub use expected::{counts_by_scale, recompute, scales_of, scales_wanted, selected, unscaled_pods};
+pub use owners::{Wants, only_scale_tells, scaled_owner, wants};
+pub use room::{room, room_after};
+pub use shrunk::{Moved, absent, shrunk};
 pub use verdict::{MAX_DISRUPTED_PODS, verdict};
 
 use jiff::Timestamp;
@@ -42,6 +45,25 @@ pub struct Computed {
     pub unread_scales: Vec<(Text, OwnerRef)>,
     /// When time alone changes the numbers: a pod the server has let go counts again.
     pub recheck_at: Option<Timestamp>,
+}
+
+/// An owner that a budget does not count, because its last pods were evicted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    pub owner: OwnerRef,
+    /// How many pods it wants, where that is known.
+    pub replicas: Option<i32>,
+    /// How many pods the budget expected before.
+    pub expected: Option<i32>,
+}
+
+/// What a budget would say if it counted the owners that are absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shrunk {
+    /// How many pods it would expect.
+    pub expected: i32,
+    /// How many healthy ones it would want.
+    pub desired: i32,
 }
 
 /// What `POST …/eviction` answers for a pod, from the reported status as the server decides it.

@@ -159,9 +159,53 @@ fn workload<'a>(
 }
 
 /// Whether only a GET of `…/scale` can tell the scale of this owner.
-pub(super) fn only_scale_tells(owner: &OwnerRef) -> bool {
+#[must_use]
+pub fn only_scale_tells(owner: &OwnerRef) -> bool {
     group_version(&owner.api_version)
         .is_some_and(|(group, _)| group != "extensions" && built_in(group, &owner.kind).is_none())
+}
+
+/// Whose scale a pod counts for: its controller, or the Deployment above that. `None` without a controller, and for
+/// owners that have no scale, as Jobs and DaemonSets.
+#[must_use]
+pub fn scaled_owner(cluster: &Cluster, pod: &Pod) -> Option<OwnerRef> {
+    let reference = pod.owner.as_deref()?;
+    match find(cluster, pod, reference) {
+        Found::Failed(_) => None,
+        Found::Unread => Some(reference.clone()),
+        Found::Owner(owner) if owner.uid == reference.uid => Some(reference.clone()),
+        Found::Owner(owner) => {
+            let above = cluster.workload(&reference.uid)?.owner.as_deref()?;
+            (above.uid == owner.uid).then(|| above.clone())
+        }
+    }
+}
+
+/// How many pods an owner wants that may have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wants {
+    /// So many.
+    Pods(i32),
+    /// It is gone, or has no scale.
+    None,
+    /// Only a GET of its scale can tell, and it was not asked or could not be read.
+    Unknown,
+}
+
+/// How many pods an owner wants, by the reference to it alone.
+#[must_use]
+pub fn wants(cluster: &Cluster, owner: &OwnerRef) -> Wants {
+    if let Some(workload) = cluster.workload(&owner.uid) {
+        return Wants::Pods(workload.replicas);
+    }
+    if !only_scale_tells(owner) {
+        return Wants::None;
+    }
+    match cluster.scale(&owner.uid) {
+        Some(Scale::Replicas { uid, replicas }) if *uid == owner.uid => Wants::Pods(*replicas),
+        Some(Scale::Replicas { .. } | Scale::NoScale(_) | Scale::Gone) => Wants::None,
+        None | Some(Scale::Unreadable(_)) => Wants::Unknown,
+    }
 }
 
 /// An owner by uid alone; a Deployment's ReplicaSet stands for its Deployment.

@@ -8,7 +8,7 @@ use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Cluster, Pdb, Pod};
 
 use super::verdict::spend;
-use super::{Cause, recompute, selected};
+use super::{Cause, Computed, Shrunk, recompute, selected};
 
 /// Disruptions that may be spent now: the smaller of reported and recomputed, less the evictions in flight.
 ///
@@ -16,14 +16,22 @@ use super::{Cause, recompute, selected};
 /// an owner's scale could not be read, the reported allowance alone decides. 0 when the server would refuse.
 #[must_use]
 pub fn room(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> i32 {
+    room_after(cluster, budget, &recompute(cluster, budget, now), None)
+}
+
+/// The same of a budget that was recomputed already, as if the owners counted that have no pod since theirs were evicted.
+#[must_use]
+pub fn room_after(cluster: &Cluster, budget: &Pdb, computed: &Computed, shrunk: Option<&Shrunk>) -> i32 {
     if spend(budget) != Cause::Allowed {
         return 0;
     }
     let reported =
         budget.status.disruptions_allowed.saturating_sub(cluster.evictions.of_budget(&budget.key()));
-    let computed = recompute(cluster, budget, now);
     let recomputed = if computed.unread_scales.is_empty() && !planted(Planted::StaleAllowance) {
-        computed.numbers.disruptions_allowed.saturating_sub(still_healthy_in_flight(cluster, budget))
+        let spare = shrunk.map_or(computed.numbers.disruptions_allowed, |shrunk| {
+            computed.numbers.disruptions_allowed.min(computed.numbers.current_healthy - shrunk.desired)
+        });
+        spare.saturating_sub(still_healthy_in_flight(cluster, budget))
     } else {
         i32::MAX
     };

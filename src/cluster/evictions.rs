@@ -22,9 +22,20 @@ pub struct InFlight {
     pub pod: PodKey,
     pub uid: Text,
     pub node: Text,
+    /// The uid of its controller.
+    pub owner: Option<Text>,
     pub budgets: Vec<BudgetKey>,
     /// When the server accepted it; `None` until it answers.
     pub accepted: Option<Timestamp>,
+}
+
+/// An accepted eviction that no written status counts yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Uncounted {
+    pub pod: Text,
+    pub node: Text,
+    /// The uid of the pod's controller.
+    pub owner: Option<Text>,
 }
 
 /// Whether a consistent list has shown a node to be empty.
@@ -70,8 +81,7 @@ pub struct Evictions {
     going: HashMap<Text, Timestamp>,
     /// When a pod of an owner was last evicted, by the owner's uid.
     moved: HashMap<Text, Timestamp>,
-    /// Accepted evictions that no written status counts yet: pod uid and node.
-    uncounted: HashSet<(Text, Text)>,
+    uncounted: HashSet<Uncounted>,
     /// The pod of whoever acts, if the lease was handed over for its eviction.
     handed_over: Option<Text>,
     /// Nodes for which a consistent list was asked whether they are empty, while no pod has come to light on them since.
@@ -87,7 +97,11 @@ impl Evictions {
     pub fn accepted(&mut self, uid: &str, now: Timestamp) {
         self.refusals.remove(uid);
         let Some(eviction) = self.in_flight.get_mut(uid) else { return };
-        self.uncounted.insert((eviction.uid.clone(), eviction.node.clone()));
+        self.uncounted.insert(Uncounted {
+            pod: eviction.uid.clone(),
+            node: eviction.node.clone(),
+            owner: eviction.owner.clone(),
+        });
         self.going.insert(eviction.uid.clone(), now);
         if eviction.budgets.is_empty() {
             self.in_flight.remove(uid);
@@ -182,20 +196,23 @@ impl Evictions {
     pub fn refusal(&self, uid: &str) -> Option<&Refusal> {
         self.refusals.get(uid)
     }
-    /// Accepted evictions from a node that no written status counts yet.
+    /// How many accepted evictions from a node no written status counts yet.
     #[must_use]
     pub fn uncounted_on(&self, node: &str) -> i32 {
-        let count = self.uncounted.iter().filter(|(_, of)| &**of == node).count();
-        i32::try_from(count).unwrap_or(i32::MAX)
+        i32::try_from(self.uncounted_of(node).count()).unwrap_or(i32::MAX)
+    }
+    /// Those evictions, in no order.
+    pub fn uncounted_of(&self, node: &str) -> impl Iterator<Item = &Uncounted> {
+        self.uncounted.iter().filter(move |eviction| &*eviction.node == node)
     }
     /// The evictions that a status written now will count.
     #[must_use]
-    pub fn uncounted(&self) -> HashSet<(Text, Text)> {
+    pub fn uncounted(&self) -> HashSet<Uncounted> {
         self.uncounted.clone()
     }
     /// A status that counts these evictions has been written.
-    pub fn counted(&mut self, evictions: &HashSet<(Text, Text)>, nodes: impl Fn(&str) -> bool) {
-        self.uncounted.retain(|eviction| !(evictions.contains(eviction) && nodes(&eviction.1)));
+    pub fn counted(&mut self, evictions: &HashSet<Uncounted>, nodes: impl Fn(&str) -> bool) {
+        self.uncounted.retain(|eviction| !(evictions.contains(eviction) && nodes(&eviction.node)));
     }
     /// The server is asked which pods a node has that looks empty.
     pub fn ask_empty(&mut self, node: Text, since: Timestamp) {

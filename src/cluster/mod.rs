@@ -10,6 +10,7 @@ mod labels;
 mod objects;
 mod observe;
 mod oddities;
+mod owned;
 mod pdb;
 mod placement;
 pub mod planted;
@@ -22,7 +23,7 @@ mod volumes;
 mod wire;
 mod workload;
 
-pub use evictions::{Evictions, InFlight, Refusal};
+pub use evictions::{Evictions, InFlight, Refusal, Uncounted};
 pub use files::{FileError, Files, read_text, yaml_documents};
 pub use labels::{Labels, Operator, Requirement, Selector, Text};
 pub use objects::{Namespace, Node, Taint};
@@ -42,6 +43,7 @@ use std::sync::Arc;
 
 use interner::Interner;
 use observe::Progress;
+use owned::Owned;
 
 /// Everything the decisions read, as last observed. Cheap to query by node and by budget.
 #[derive(Debug, Default, Clone)]
@@ -52,6 +54,7 @@ pub struct Cluster {
     /// Sorted by name.
     pods_by_namespace: HashMap<Text, BTreeSet<PodKey>>,
     pods_by_node: HashMap<Text, BTreeSet<PodKey>>,
+    owned: Owned,
     /// By namespace and name.
     budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
     /// By uid.
@@ -106,6 +109,7 @@ impl Cluster {
             self.evictions.seen_going(&pod.uid);
         }
         let old = self.pods.insert(key.clone(), pod.clone());
+        self.owned.pod_changes(old.as_deref(), Some(&pod));
         if let Some(old) = &old
             && old.uid != pod.uid
         {
@@ -134,6 +138,7 @@ impl Cluster {
         let Some(old) = self.pods.remove(key) else { return };
         leave(&mut self.pods_by_namespace, &key.namespace, key);
         self.leave_node(&old);
+        self.owned.pod_changes(Some(&old), None);
         self.evictions.seen_going(&old.uid);
     }
     /// Adds or replaces a budget, and settles the evictions in flight that its status now shows.
@@ -152,11 +157,14 @@ impl Cluster {
     }
     /// Adds or replaces a workload (an owner with a scale that is watched).
     pub fn apply_workload(&mut self, workload: Workload) {
+        self.owned.workload_comes(self.workloads.get(&workload.uid).map(AsRef::as_ref), &workload);
         self.workloads.insert(workload.uid.clone(), Arc::new(workload));
     }
     /// Forgets a workload.
     pub fn delete_workload(&mut self, uid: &str) {
-        self.workloads.remove(uid);
+        if let Some(old) = self.workloads.remove(uid) {
+            self.owned.workload_goes(&old);
+        }
     }
     /// Records what `*/scale` of an owner that is not watched answered.
     pub fn record_scale(&mut self, owner_uid: Text, scale: Scale) {

@@ -24,8 +24,18 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// `True`, `False` or `Unknown` of the Ready condition; `Unknown` when there is none.
     pub ready: Text,
+    /// The pressure conditions that are True: `MemoryPressure`, `DiskPressure`, `PIDPressure`.
+    pub pressure: Box<[Text]>,
     pub boot_id: Text,
     pub kubelet_version: Text,
+}
+
+impl Node {
+    /// Not Ready, or short of something: the kubelet may be evicting pods, past all budgets.
+    #[must_use]
+    pub fn is_unhealthy(&self) -> bool {
+        &*self.ready != "True" || !self.pressure.is_empty()
+    }
 }
 
 /// A taint.

@@ -180,7 +180,7 @@ impl Cluster {
     fn keep_pod(&mut self, pod: Pod) -> bool {
         match self.pods.get_mut(&pod.key()) {
             Some(known) if **known == pod => return false,
-            Some(known) if known.uid == pod.uid && known.node == pod.node => {
+            Some(known) if known.uid == pod.uid && known.node == pod.node && known.owner == pod.owner => {
                 if pod.terminating() {
                     self.evictions.seen_going(&pod.uid);
                 }
@@ -260,9 +260,17 @@ impl Cluster {
             | ObjectKind::ReplicaSet
             | ObjectKind::Deployment
             | ObjectKind::StatefulSet => {
-                self.workloads.retain(|uid, workload| {
-                    workload.kind.object_kind() != kind || named(&cluster_scoped, uid)
-                });
+                let gone: Vec<Text> = self
+                    .workloads
+                    .iter()
+                    .filter(|(uid, workload)| {
+                        workload.kind.object_kind() == kind && !named(&cluster_scoped, uid)
+                    })
+                    .map(|(uid, _)| uid.clone())
+                    .collect();
+                for uid in gone {
+                    self.delete_workload(&uid);
+                }
             }
         }
     }

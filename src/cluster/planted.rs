@@ -64,6 +64,20 @@ pub enum Planted {
     HandedOffIsFree,
     /// A node is empty although a volume is attached to it.
     VolumesIgnored,
+    /// A budget is believed that allows more because an owner of evicted pods has none left.
+    ShrunkBelieved,
+    /// Pods are evicted before their owner is written down.
+    OwnerUnrecorded,
+    /// An owner is forgotten when its node has ended, whether its pods are back or not.
+    OwnerForgotten,
+    /// Nodes are started while pods that were moved are not Ready again.
+    ReplacementsIgnored,
+    /// Nodes are started right after the one before.
+    SoakIgnored,
+    /// Nodes are started whatever the health of the others.
+    HealthIgnored,
+    /// Pods that come back to their node are evicted again and again.
+    ReturnsIgnored,
 }
 
 #[cfg(feature = "planted")]

@@ -47,10 +47,16 @@ pub(super) fn never(held: &View<'_>) -> Option<Said> {
         return None;
     }
     let mut providers: Vec<String> = held.owners.iter().map(Owner::with_replicas).collect();
+    let absent = &held.standing.absent;
+    providers.extend(
+        absent.iter().map(|of| format!("{} {} (all its pods are away)", of.owner.kind, of.owner.name)),
+    );
     if !held.bare.is_empty() {
         providers.push(words::count(held.bare.len(), "pod") + " without a controller");
     }
-    let scale = held.owners.iter().try_fold(0_i32, |sum, owner| Some(sum.saturating_add(owner.replicas?)));
+    let mut replicas =
+        held.owners.iter().map(|owner| owner.replicas).chain(absent.iter().map(|of| of.replicas));
+    let scale = replicas.try_fold(0_i32, |sum, replicas| Some(sum.saturating_add(replicas?)));
     Some(Said {
         outlook: Outlook::NeverClears,
         message: format!(

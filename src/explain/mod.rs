@@ -1,5 +1,7 @@
 //! Why a pod waits: reason, outlook, message and remedy; and what is wrong with a budget.
 
+mod awaited;
+mod budget_shrunk;
 mod budget_waits;
 mod case;
 mod collected;
@@ -28,7 +30,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Outlook, PodPolicy, Reason};
-use crate::budget::{self, Attainable, Cause, Computed, Verdict};
+use crate::budget::{self, Absent, Attainable, Cause, Computed, Moved, Shrunk, Verdict};
 use crate::cluster::{BudgetKey, Cluster, Oddity, OwnerRef, Pdb, Pod, Text};
 use case::Case;
 pub use findings::Found;
@@ -102,6 +104,10 @@ pub struct Standing {
     pub attainable: Attainable,
     /// Disruptions that may be spent now.
     pub room: i32,
+    /// Owners that it does not count, because their last pods were evicted.
+    pub absent: Vec<Absent>,
+    /// What it would say if it counted them.
+    pub shrunk: Option<Shrunk>,
 }
 
 /// What a rule says of a pod it matches.
@@ -128,6 +134,7 @@ const RULES: &[(Reason, Rule)] = &[
     (Reason::BudgetCountsNone, misconfigured::counts_none),
     (Reason::OwnerScalingDown, replacements::owner_scaling_down),
     (Reason::BudgetStale, budget_waits::stale),
+    (Reason::BudgetShrunk, budget_shrunk::refilled),
     (Reason::ReplacementMissing, replacements::missing),
     (Reason::ReplacementPending, replacements::pending),
     (Reason::BudgetUnhealthy, budget_waits::unhealthy),
@@ -155,6 +162,8 @@ pub struct Explainer<'a> {
     views: RefCell<HashMap<BudgetKey, Rc<View<'a>>>>,
     /// Namespaces of pods that are to be evicted.
     evicts_in: RefCell<BTreeSet<Text>>,
+    /// Owners whose pods plans have evicted, by namespace.
+    moved: HashMap<Text, Vec<Moved>>,
 }
 
 impl<'a> Explainer<'a> {
@@ -168,7 +177,17 @@ impl<'a> Explainer<'a> {
             standings: RefCell::default(),
             views: RefCell::default(),
             evicts_in: RefCell::default(),
+            moved: HashMap::new(),
         }
+    }
+
+    /// The same, which remembers the owners whose pods plans have evicted.
+    #[must_use]
+    pub fn remembering(mut self, moved: impl IntoIterator<Item = Moved>) -> Self {
+        for moved in moved {
+            self.moved.entry(moved.namespace.clone()).or_default().push(moved);
+        }
+        self
     }
 
     /// What is done to the pod, and why it waits if it does.
@@ -235,10 +254,17 @@ impl<'a> Explainer<'a> {
         if let Some(known) = self.standings.borrow().get(&key) {
             return Rc::clone(known);
         }
+        let computed = budget::recompute(self.cluster, budget, self.now);
+        let moved = self.moved.get(&budget.namespace).map_or(&[][..], Vec::as_slice);
+        let absent = budget::absent(self.cluster, budget, moved);
+        let uids: Vec<Text> = absent.iter().map(|of| of.owner.uid.clone()).collect();
+        let shrunk = budget::shrunk(budget, &computed, &absent);
         let standing = Rc::new(Standing {
-            computed: budget::recompute(self.cluster, budget, self.now),
-            attainable: budget::attainable(self.cluster, budget, self.now),
-            room: budget::room(self.cluster, budget, self.now),
+            attainable: budget::attainable_after(self.cluster, budget, self.now, &uids),
+            room: budget::room_after(self.cluster, budget, &computed, shrunk.as_ref()),
+            computed,
+            absent,
+            shrunk,
         });
         self.standings.borrow_mut().insert(key, Rc::clone(&standing));
         standing

@@ -113,3 +113,9 @@ fn replicas(cluster: &Cluster, owner: &OwnerRef, workload: Option<&Workload>) ->
         _ => None,
     }
 }
+
+/// Why an owner creates no pod, in its own words or those of its ReplicaSets.
+pub(super) fn failure<'a>(cluster: &'a Cluster, owner: &OwnerRef) -> Option<&'a str> {
+    let own = cluster.workload(&owner.uid).and_then(|of| of.replica_failure.as_deref());
+    own.or_else(|| cluster.replica_sets_of(&owner.uid).filter_map(|set| set.replica_failure.as_deref()).min())
+}

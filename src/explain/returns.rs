@@ -1,8 +1,9 @@
 //! Pods that a cordon does not keep away.
 
 use super::case::Case;
-use super::{Said, Treatment};
-use crate::api::Outlook;
+use super::{Explainer, Said, Treatment, Wait, words};
+use crate::api::{Outlook, Reason};
+use crate::cluster::Pod;
 
 /// Evicted, it would be bound to its node again: the cordon does not keep it away, and no other node may have it.
 /// Room is not looked at, so that a node which is only full counts as another one.
@@ -21,9 +22,40 @@ pub(super) fn to_its_node(case: &Case<'_, '_>) -> Option<Said> {
              node affinity and tolerations allow no other Ready node: evicted, it would return to {node}."
         ),
         remedy: format!(
-            "take that toleration off {} {}, or let it run on another node; a pod that belongs to its node can be left by \
-             a rule with action Skip in spec.pods.rules",
+            "take that toleration off {} {}, or let it run on another node; {SKIP}",
             owner.kind, owner.name
         ),
     })
+}
+
+const SKIP: &str = "a pod that belongs to its node can be left by a rule with action Skip in spec.pods.rules";
+
+impl Explainer<'_> {
+    /// Why a pod is not evicted from a node that is being drained, where pods of its controller came back although they may
+    /// be elsewhere. Whoever looks at a whole drain knows that; no single pod tells.
+    #[must_use]
+    pub fn came_back(&self, pod: &Pod) -> Option<Wait> {
+        let (owner, node) = (pod.owner.as_ref()?, pod.node.as_ref()?);
+        let named = format!("{} {}", owner.kind, owner.name);
+        let tolerates = pod.placement.as_ref().is_some_and(|placement| placement.tolerates_cordon());
+        let (how, change) = if tolerates {
+            ("it tolerates node.kubernetes.io/unschedulable", format!("take that toleration off {named}"))
+        } else {
+            (
+                "whoever binds its pods does not heed the cordon",
+                format!("let whoever binds the pods of {named} choose another node"),
+            )
+        };
+        let message = format!(
+            "Two pods of {named} have come back to {node} since it was cordoned: {how}. Evicted, this one would come back \
+             too, so it is left alone."
+        );
+        Some(Wait {
+            reason: Reason::ReturnsToNode,
+            outlook: Outlook::MayClear,
+            budgets: self.cluster.budgets_of(pod).map(|budget| budget.name.clone()).collect(),
+            message: words::bounded(message),
+            remedy: format!("{change}; {SKIP}"),
+        })
+    }
 }

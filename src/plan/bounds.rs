@@ -1,6 +1,6 @@
 //! Keeps a status within bounds. What `decide` reads is never cut: a node that is not listed stays as a name.
 
-use super::words;
+use super::{moved, words};
 use crate::api::{DrainPlanStatus, NodePhase, NodeReason, NodeStatus};
 
 /// Nodes listed that are not in progress.
@@ -12,6 +12,8 @@ const STATUS: usize = 512 * 1024;
 /// What a node or pod takes beside its texts: keys, quotes, times and numbers.
 const NODE: usize = 400;
 const POD: usize = 200;
+/// A pod that came back: two uids and their keys.
+const RETURNED: usize = 110;
 
 /// Cuts the report where it is too long.
 pub fn keep(status: &mut DrainPlanStatus) {
@@ -29,8 +31,12 @@ pub fn keep(status: &mut DrainPlanStatus) {
 }
 
 fn list_as_names(status: &mut DrainPlanStatus) {
+    // When the last node was done is needed for pace.soak.
+    let done = status.nodes.iter().filter(|node| node.phase == NodePhase::Done);
+    let last = done.max_by_key(|node| node.finished_at.as_ref().map(|at| at.0)).map(|node| node.name.clone());
     let rank = |node: &NodeStatus| match node.phase {
         NodePhase::Draining | NodePhase::HandedOff => 0,
+        NodePhase::Done if last.as_ref() == Some(&node.name) => 0,
         // That a hand-off has failed ends a plan, and is read back.
         NodePhase::Failed if node.reason.as_deref() == Some(NodeReason::HandOffTimedOut.as_str()) => 1,
         NodePhase::Failed => 2,
@@ -72,7 +78,8 @@ fn size(status: &DrainPlanStatus) -> usize {
     let yielded: usize =
         status.yielded.iter().map(|node| NODE + node.name.len() + node.to.len() + node.message.len()).sum();
     // The conditions repeat some of the messages, each within 2 KiB.
-    16 * 1024 + named + listed + budgets + yielded
+    let moved: usize = status.moved.iter().map(moved::size).sum();
+    16 * 1024 + named + listed + budgets + yielded + moved
 }
 
 fn node_size(node: &NodeStatus) -> usize {
@@ -80,5 +87,8 @@ fn node_size(node: &NodeStatus) -> usize {
         let budgets: usize = pod.budgets.iter().map(|budget| budget.len() + 3).sum();
         POD + pod.namespace.len() + pod.pod.len() + pod.message.len() + budgets
     });
-    NODE + node.name.len() + node.message.as_ref().map_or(0, String::len) + pods.sum::<usize>()
+    NODE + RETURNED * node.returned.len()
+        + node.name.len()
+        + node.message.as_ref().map_or(0, String::len)
+        + pods.sum::<usize>()
 }

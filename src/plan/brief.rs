@@ -6,8 +6,8 @@ use crate::api::{DrainPlanStatus, NodePhase, NodeReason, NodeStatus};
 
 /// Reasons that a line tells; each with as many nodes as [`words::list`] names.
 const GROUPS: usize = 3;
-/// The longest text about one group, in bytes.
-const TEXT: usize = 160;
+/// The longest text about all groups together, in bytes.
+const TEXT: usize = 480;
 
 /// Why nodes are not started. Those that have not had their turn are left out, unless nobody has one.
 pub fn pending(run: &Run<'_>) -> String {
@@ -60,10 +60,11 @@ fn grouped(nodes: impl Iterator<Item = (String, String)>, not_listed: usize) -> 
         }
     }
     let rest: usize = groups.iter().skip(GROUPS).map(|(_, names)| names.len()).sum();
+    let each = TEXT / groups.len().clamp(1, GROUPS);
     let mut parts: Vec<String> = groups
         .into_iter()
         .take(GROUPS)
-        .map(|(why, names)| format!("{}: {}", words::list(&names), words::bounded(why, TEXT)))
+        .map(|(why, names)| format!("{}: {}", words::list(&names), words::bounded(why, each)))
         .collect();
     if rest + not_listed > 0 {
         parts.push(format!("and {}", words::count(rest + not_listed, "more node")));

@@ -27,6 +27,7 @@ pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Times
         stalled(run, status),
         Some(drain_blocked(status)),
         window_open(run),
+        nodes_healthy(run),
     ];
     let said = said.into_iter().flatten().map(|said| {
         let truth = if said.status { "True" } else { "False" };
@@ -100,6 +101,20 @@ fn window_open(run: &Run<'_>) -> Option<Said> {
         None => (false, "Shut", words::awaiting_window(run.hours.excluded, run.hours.next_opens())),
     };
     Some(Said { type_: condition::WINDOW_OPEN, status, reason, message })
+}
+
+/// Only there while the plan works: names what is unhealthy, whether that is too much or not.
+fn nodes_healthy(run: &Run<'_>) -> Option<Said> {
+    let health = &run.health;
+    if run.memory.finished.is_some() || health.all == 0 {
+        return None;
+    }
+    let (reason, message) = match (health.unhealthy.is_empty(), health.is_bad()) {
+        (true, _) => ("AllHealthy", "no node is unhealthy".to_owned()),
+        (false, false) => ("FewUnhealthy", words::unhealthy(health)),
+        (false, true) => ("TooManyUnhealthy", words::unhealthy(health)),
+    };
+    Some(Said { type_: condition::NODES_HEALTHY, status: !health.is_bad(), reason, message })
 }
 
 /// True when a pod waits for more than time, or did when its node ended.

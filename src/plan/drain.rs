@@ -57,8 +57,8 @@ fn choose(
     candidates.sort_by_key(|surveyed| order(surveyed));
     let mut chosen = Vec::new();
     for surveyed in candidates {
-        if goes(round, surveyed, &run.policy, moving) && ready {
-            chosen.push(eviction(surveyed, node, &run.policy));
+        if goes(round, run, surveyed, moving) && ready {
+            chosen.push(eviction(round, run, surveyed, node));
         }
     }
     chosen
@@ -86,12 +86,12 @@ fn evict_own(
         for (_, until) in own_pod::coming(round, &surveyed.pod) {
             round.wake(until);
         }
-        if !goes(round, surveyed, &run.policy, moving) {
+        if !goes(round, run, surveyed, moving) {
             continue;
         }
         let action = match own_pod::turn(round, &surveyed.pod, &leaving) {
             Turn::HandOver(action) => action,
-            Turn::Evict => eviction(surveyed, node, &run.policy),
+            Turn::Evict => eviction(round, run, surveyed, node),
             Turn::Wait => continue,
         };
         run.actions.push(action);
@@ -99,17 +99,21 @@ fn evict_own(
 }
 
 /// Whether the pod may go, with what it costs.
-fn goes(round: &mut Round<'_>, surveyed: &Surveyed, policy: &PodPolicy, moving: &mut HashSet<Text>) -> bool {
-    may_go(round, surveyed) && alone(surveyed, policy, moving) && spend(round, &surveyed.judgement.spends)
+fn goes(round: &mut Round<'_>, run: &Run<'_>, surveyed: &Surveyed, moving: &mut HashSet<Text>) -> bool {
+    may_go(round, surveyed)
+        && run.has_written(round, &surveyed.pod)
+        && alone(surveyed, &run.policy, moving)
+        && spend(round, &surveyed.judgement.spends)
 }
 
-fn eviction(surveyed: &Surveyed, node: &Text, policy: &PodPolicy) -> Action {
+fn eviction(round: &Round<'_>, run: &Run<'_>, surveyed: &Surveyed, node: &Text) -> Action {
     Action::Evict(Evict {
         pod: surveyed.pod.key(),
         uid: surveyed.pod.uid.clone(),
         node: node.clone(),
         spends: surveyed.judgement.spends.clone(),
-        grace_period_seconds: policy.grace_period_seconds,
+        owner: run.owner_to_remember(round, &surveyed.pod).map(|owner| owner.uid),
+        grace_period_seconds: run.policy.grace_period_seconds,
     })
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{DrainPlan, NodePhase, NodeReason, NodeStatus, PlanPhase, YieldedNode};
+use crate::api::{
+    DrainPlan, MovedOwner, NodePhase, NodeReason, NodeStatus, PlanPhase, ReturnedPod, YieldedNode,
+};
 use crate::cluster::Text;
 use crate::cluster::planted::{Planted, planted};
 
@@ -22,6 +24,8 @@ pub struct Memory {
     pub nodes: BTreeMap<Text, Record>,
     /// Nodes that gave way and were not started again, in the order in which they did.
     pub yielded: Vec<Yielded>,
+    /// The owners whose pods are moved, by uid, until they are whole again.
+    pub moved: BTreeMap<Text, MovedOwner>,
 }
 
 /// What a plan remembers of a node that gave way.
@@ -64,6 +68,8 @@ pub struct Record {
     pub finished_at: Option<Timestamp>,
     /// Pods evicted from it so far.
     pub evicted: i32,
+    /// Pods that came back to it although it was cordoned.
+    pub returned: Vec<ReturnedPod>,
 }
 
 impl Record {
@@ -80,6 +86,7 @@ impl Record {
             kubelet_version: None,
             finished_at: None,
             evicted: 0,
+            returned: Vec::new(),
         }
     }
 
@@ -143,6 +150,7 @@ impl Memory {
                 kubelet_version: node.kubelet_version.clone(),
                 finished_at: node.finished_at.as_ref().map(|time| time.0),
                 evicted: node.pods_evicted,
+                returned: node.returned.clone(),
             };
             nodes.insert(Text::from(node.name.as_str()), record);
         }
@@ -153,6 +161,7 @@ impl Memory {
                 (time.0, status.phase.filter(|phase| ended(*phase)).unwrap_or(PlanPhase::Failed))
             }),
             yielded: status.yielded.iter().map(Yielded::of).collect(),
+            moved: status.moved.iter().map(|owner| (owner.uid.as_str().into(), owner.clone())).collect(),
             idle_since: status.idle_since.as_ref().map(|time| time.0),
             nodes,
         }
@@ -186,6 +195,7 @@ impl Record {
             kubelet_version: None,
             finished_at: None,
             evicted: 0,
+            returned: Vec::new(),
         }
     }
 }

@@ -18,9 +18,11 @@ mod gates;
 mod hand_off;
 mod hours;
 mod memory;
+mod moved;
 mod own_pod;
 mod ownership;
 mod report;
+mod returns;
 mod run;
 mod selection;
 mod start;
@@ -177,6 +179,8 @@ pub struct Evict {
     pub node: Text,
     /// The budgets of which it spends one disruption.
     pub spends: Vec<BudgetKey>,
+    /// The owner, by uid, whose scale it counts for; the plan's status remembers it.
+    pub owner: Option<Text>,
     /// Instead of the pod's own grace period.
     pub grace_period_seconds: Option<i64>,
 }
@@ -249,7 +253,8 @@ impl Round<'_> {
 pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Settings) -> Decisions {
     let mut round = Round {
         cluster,
-        explainer: Explainer::new(cluster, now, &settings.patience),
+        explainer: Explainer::new(cluster, now, &settings.patience)
+            .remembering(moved::of_all(&plans.readable)),
         settings,
         now,
         claimed: HashMap::new(),
@@ -271,11 +276,17 @@ pub fn decide(plans: &Plans, cluster: &Cluster, now: Timestamp, settings: &Setti
         runs.iter_mut().for_each(run::Run::release);
     }
 
+    let waited: Vec<_> = runs.iter().flat_map(|run| run.scales_to_read(&round)).collect();
     let mut decided: Vec<Decision> = runs.into_iter().map(|run| run.conclude(&mut round)).collect();
     if !upcoming.left_over {
         decided.extend(unreadable::last_actions(plans, cluster));
     }
-    let scales = round.explainer.unread_scales();
+    let mut scales = round.explainer.unread_scales();
+    for owner in waited {
+        if !scales.contains(&owner) {
+            scales.push(owner);
+        }
+    }
     let rights = round.explainer.rights_in_question();
     let mut oddities = round.explainer.oddities();
     oddities.sort();

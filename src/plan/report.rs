@@ -11,9 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::memory::{Record, Yielded};
 use super::run::{Run, Stall};
 use super::survey::{Survey, Surveyed};
-use super::{Round, bounds, conditions, counters, words};
+use super::{Round, bounds, conditions, counters, moved, words};
 use crate::api::{
-    BudgetNumbers, DrainPlanStatus, NodePhase, NodeReason, NodeStatus, PlanPhase, WaitingPod, names,
+    BudgetNumbers, DrainPlanStatus, NodePhase, NodeReason, NodeStatus, PlanPhase, ReturnedPod, WaitingPod,
+    names,
 };
 use crate::cluster::Text;
 
@@ -39,11 +40,11 @@ pub enum Change {
 pub fn change(old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Change {
     let Some(old) = old else { return Change::Now };
     let memory = |status: &DrainPlanStatus| {
-        let nodes: BTreeMap<String, (NodePhase, Option<Time>)> = status
+        let nodes: BTreeMap<String, (NodePhase, Option<Time>, Vec<ReturnedPod>)> = status
             .nodes
             .iter()
             .filter(|node| node.phase != NodePhase::Pending)
-            .map(|node| (node.name.clone(), (node.phase, node.started_at.clone())))
+            .map(|node| (node.name.clone(), (node.phase, node.started_at.clone(), node.returned.clone())))
             .collect();
         (
             status.phase,
@@ -54,7 +55,7 @@ pub fn change(old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Change {
             nodes,
         )
     };
-    if memory(old) != memory(new) {
+    if memory(old) != memory(new) || moved::adds(old, new) {
         return Change::Now;
     }
     let worth = |status: &DrainPlanStatus| {
@@ -88,6 +89,7 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
         finished_at: run.memory.finished.map(|(at, _)| Time(at)),
         idle_since: run.memory.idle_since.map(Time),
         yielded: run.memory.yielded.iter().map(Yielded::status).collect(),
+        moved: moved::listed(&run.memory.moved),
         next_window: run.hours.next_opens().filter(|_| run.memory.finished.is_none()).map(Time),
         node_counts: Some(counters::nodes(run)),
         budgets: counters::budgets(run, round, &nodes),
@@ -145,6 +147,7 @@ fn started(
         pods_evicted: record.evicted,
         waiting: Vec::new(),
         more_waiting: 0,
+        returned: if record.in_progress() { record.returned.clone() } else { Vec::new() },
     };
     let told_before = before.nodes.get(&**name).filter(|old| old.phase == record.phase);
     match (survey, told_before) {
@@ -214,6 +217,7 @@ fn pending(
         pods_evicted: 0,
         waiting: Vec::new(),
         more_waiting: 0,
+        returned: Vec::new(),
     };
     if let Some(survey) = run.surveys.get(name) {
         node.pods_left = number(survey.pods.len());

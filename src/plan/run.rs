@@ -1,18 +1,19 @@
 //! One plan in one decision: its nodes are stepped, the next one is started, or the plan ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
 use super::calendar::Calendar;
+use super::gates::health::Health;
 use super::hours::Hours;
 use super::memory::{Memory, Record, Yielded};
 use super::ownership::{self, Claim};
 use super::selection::{Selection, select};
 use super::survey::Survey;
-use super::{Action, Decision, Round, report, volumes, words};
+use super::{Action, Decision, Round, report, returns, volumes, words};
 use crate::api::{DrainPlan, NodePhase, NodeReason, PodPolicy, names};
 use crate::cluster::{Node, Text};
 
@@ -26,6 +27,10 @@ pub struct Run<'a> {
     pub uid: String,
     pub policy: PodPolicy,
     pub memory: Memory,
+    /// The owners, by uid, that the status remembers already.
+    pub recorded: BTreeSet<Text>,
+    /// Pods, by uid, that came back to their node, which the status does not say yet.
+    pub unwritten: BTreeSet<Text>,
     pub selection: Selection,
     /// Why nodes that are not started are not.
     pub pending: BTreeMap<Text, (NodeReason, String)>,
@@ -44,6 +49,8 @@ pub struct Run<'a> {
     pub ending: Option<String>,
     /// Whether time allows it to work.
     pub hours: Hours,
+    /// How many nodes are unhealthy.
+    pub health: Health,
 }
 
 /// A node that is to be emptied.
@@ -72,12 +79,15 @@ pub enum Stall {
 impl<'a> Run<'a> {
     /// Steps the plan: everything but the choice of evictions.
     pub fn advance(round: &mut Round<'_>, plan: &'a DrainPlan) -> Self {
+        let memory = Memory::of(plan);
         let mut run = Self {
             plan,
             name: plan.name_any(),
             uid: plan.uid().unwrap_or_default(),
             policy: plan.spec.pod_policy(),
-            memory: Memory::of(plan),
+            recorded: memory.moved.keys().cloned().collect(),
+            unwritten: BTreeSet::new(),
+            memory,
             selection: Selection::default(),
             pending: BTreeMap::new(),
             surveys: BTreeMap::new(),
@@ -88,6 +98,7 @@ impl<'a> Run<'a> {
             stalled: None,
             ending: None,
             hours: Hours::default(),
+            health: Health::default(),
         };
         if !run.deleting() && run.memory.finished.is_none() {
             run.work(round);
@@ -142,7 +153,10 @@ impl<'a> Run<'a> {
         }
 
         self.miss(round);
+        self.count_moved(round);
         self.step_in_progress(round);
+        self.follow_owners(round);
+        self.health = Health::of(self, round);
         if !self.wind_up(round) && self.stalled.is_none() {
             self.start(round);
         }
@@ -200,7 +214,8 @@ impl<'a> Run<'a> {
         let since = *record.started_at.get_or_insert(now);
         let deadline = since.saturating_add(self.plan.spec.node_timeout().value()).unwrap_or(Timestamp::MAX);
         round.wake(deadline);
-        let survey = Survey::of(&node, round, &self.policy);
+        let mut survey = Survey::of(&node, round, &self.policy);
+        self.unwritten.append(&mut returns::follow(round, since, record, &mut survey));
         for changes_at in survey.pods.iter().filter_map(|surveyed| surveyed.judgement.changes_at) {
             round.wake(changes_at);
         }

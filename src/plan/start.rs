@@ -55,9 +55,13 @@ impl Run<'_> {
         }
         let mut free = slots.free();
         let mut asks = false;
+        // With no slot free nothing is started anyway.
+        let may = free > 0 && !startable.is_empty();
+        let shut = if may { gates::Shut::of(self, round) } else { gates::Shut::default() };
+        let (mut common, mut soaks) = (None, false);
         let mut busy: Vec<Text> = self.busy().cloned().collect();
         for node in startable {
-            match gates::closed(self, round, &node, &busy) {
+            match gates::closed(self, round, &shut, &node, &busy) {
                 None if free > 0 => {
                     let survey = self.surveys.get(&node.name);
                     if survey.is_some_and(|survey| !survey.rights_are_known(round.cluster)) {
@@ -71,10 +75,15 @@ impl Run<'_> {
                     let evicted = self.memory.take_up(&node.name);
                     let record = Record { evicted, ..Record::started(&node.uid, round.now) };
                     self.memory.nodes.insert(node.name.clone(), record);
+                    self.remember_owners(round, &node.name);
                     round.starts(&node.name, Holder { uid: self.uid.clone(), name: self.name.clone() });
                     continue;
                 }
                 Some((reason, message)) => {
+                    soaks |= reason == NodeReason::AwaitingSoak;
+                    if gates::is_common(reason) && free > 0 {
+                        common = Some((reason, message.clone()));
+                    }
                     self.pending.insert(node.name.clone(), (reason, message));
                     if reason == NodeReason::ControlPlaneAtRisk {
                         continue;
@@ -86,10 +95,19 @@ impl Run<'_> {
                 self.upcoming.push(node.name.clone());
             }
         }
-        if busy.is_empty() && !asks {
+        self.wait_together(common);
+        if busy.is_empty() && !asks && !soaks {
             self.idle(round);
         } else {
             self.memory.idle_since = None;
+        }
+    }
+
+    /// What keeps every node from being started is said of those too that have not had their turn.
+    fn wait_together(&mut self, common: Option<(NodeReason, String)>) {
+        let Some(common) = common else { return };
+        for why in self.pending.values_mut().filter(|(reason, _)| *reason == NodeReason::AwaitingSlot) {
+            why.clone_from(&common);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::gates::health::Health;
 use super::survey::{Survey, Surveyed};
 use crate::api::{Nodes, Outlook, PlanDuration, Reason, WaitingPod, names};
 use crate::explain::Wait;
@@ -107,6 +108,41 @@ pub fn awaiting_domain(key: &str, domain: &str, node: &str) -> String {
         format!("nodes with {key}={domain}")
     };
     format!("{these} are finished first (pace.topologyKey), and {node} is still in progress")
+}
+
+/// Why no node is started so soon after another one was done.
+pub fn awaiting_soak(node: &str, since: Timestamp, until: Timestamp) -> String {
+    format!(
+        "node {node} is done since {}, and by pace.soak the next one is started at {} at the earliest",
+        instant(since),
+        instant(until)
+    )
+}
+
+/// Why no node is started while owners are short of Ready pods.
+pub fn awaiting_replacements(namespace: &str, lacks: &str) -> String {
+    format!("pods of this plan are not back (pace.awaitReplacements), namespace {namespace}: {lacks}")
+}
+
+/// Why no node is started while the status can hold no more owners.
+pub fn too_many_moved(owners: usize) -> String {
+    format!(
+        "pods of {} are being moved or not back, and a status can remember no more",
+        count(owners, "owner")
+    )
+}
+
+/// Which nodes are unhealthy, and how many may be.
+pub fn unhealthy(health: &Health) -> String {
+    let nodes: Vec<String> =
+        health.unhealthy.iter().map(|(name, ailment)| format!("{name} {ailment}")).collect();
+    let (are, which) = if nodes.len() == 1 { ("is", list(&nodes)) } else { ("are", list(&nodes)) };
+    format!(
+        "{} of {} {are} unhealthy ({which}), and pace.maxUnhealthyNodes allows {}",
+        nodes.len(),
+        count(health.all, "node"),
+        health.limit
+    )
 }
 
 /// Why the only control-plane node is never started.

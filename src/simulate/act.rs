@@ -33,6 +33,7 @@ impl World {
             unschedulable: setup.cordoned,
             taints: Vec::new(),
             ready: "True".into(),
+            pressure: Box::default(),
             boot_id: "boot-1".into(),
             kubelet_version: "v1.37.2".into(),
         };

@@ -57,7 +57,7 @@ fn allowed(world: &World) -> i32 {
 
 fn eviction(pod: &PodKey, uid: &str) -> Evict {
     let (pod, uid) = (pod.clone(), Text::from(uid));
-    Evict { pod, uid, node: "a".into(), spends: vec![], grace_period_seconds: None }
+    Evict { pod, uid, node: "a".into(), spends: vec![], owner: None, grace_period_seconds: None }
 }
 
 #[test]

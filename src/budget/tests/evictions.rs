@@ -110,6 +110,7 @@ fn send(cluster: &mut Cluster, name: &str) {
         pod: key,
         uid: format!("uid-{name}").into(),
         node: "node-a".into(),
+        owner: None,
         budgets: vec![web],
         accepted: None,
     });
@@ -173,6 +174,7 @@ fn an_eviction_that_was_to_cost_nothing_takes_room_when_its_pod_has_become_ready
         pod: PodKey { namespace: "shop".into(), name: "db-0".into() },
         uid: "uid-db-0".into(),
         node: "node-a".into(),
+        owner: None,
         budgets: vec![],
         accepted: None,
     });

@@ -7,6 +7,9 @@ use crate::cluster::{Namespace, Node, Taint};
 
 use super::meta::{Condition, Meta, condition, or_default};
 
+/// The conditions of a node that lacks something (`kubelet/eviction: helpers.go`).
+const PRESSURE: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(in crate::cluster) struct WireNode {
@@ -56,6 +59,9 @@ impl WireNode {
     pub(super) fn into_node(self, interner: &mut Interner) -> Node {
         let Self { metadata, spec, status } = self;
         let ready = condition(&status.conditions, "Ready").map_or("Unknown", |found| &found.status);
+        let presses =
+            |name: &&&str| condition(&status.conditions, name).is_some_and(|found| found.status == "True");
+        let pressure = PRESSURE.iter().filter(presses).map(|name| interner.text(name)).collect();
         let mut taint = |taint: WireTaint| Taint {
             key: interner.text(&taint.key),
             value: interner.text(&taint.value),
@@ -77,6 +83,7 @@ impl WireNode {
             unschedulable: spec.unschedulable,
             taints,
             ready: interner.text(ready),
+            pressure,
             boot_id: status.node_info.boot_id.into(),
             kubelet_version: interner.text(&status.node_info.kubelet_version),
         }

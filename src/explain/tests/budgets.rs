@@ -135,6 +135,7 @@ fn our_own_evictions_in_flight_use_the_budget_up() {
         pod: key("web-2"),
         uid: "uid-web-2".into(),
         node: "node-a".into(),
+        owner: None,
         budgets: vec![BudgetKey { namespace: "shop".into(), name: "web".into() }],
         accepted: None,
     });

@@ -12,7 +12,7 @@ use super::pace::{Task, doubled, jittered};
 use super::{Agenda, Answer, Failure, Lead, Moment, Outcome, Told, causes};
 use super::{REFUSED_FIRST, REFUSED_LONGEST};
 use crate::api::DrainPlan;
-use crate::cluster::{self, Raw, Refusal, Right, Scale, Text};
+use crate::cluster::{self, Raw, Refusal, Right, Text, Uncounted};
 use crate::plan::transitions::left_cordoned;
 use crate::plan::{Evict, NodeChange};
 
@@ -48,15 +48,7 @@ impl Agenda {
                     self.lead = Lead::Yes;
                 }
             }
-            Outcome::Scale { owner, scale } => {
-                let task = Task::Scale(owner.to_string());
-                if matches!(scale, Scale::Unreadable(_)) {
-                    self.tasks.failed(task, now.steady, &mut self.random);
-                } else {
-                    self.tasks.done(&task);
-                }
-                self.cluster.record_scale(owner, scale);
-            }
+            Outcome::Scale { owner, scale } => self.scale_was_read(owner, scale, now),
             Outcome::Right { namespace, answer } => self.authorized(namespace, answer, now),
             Outcome::Listed { node, since, pods } => {
                 let task = Task::List(node.to_string());
@@ -113,7 +105,7 @@ impl Agenda {
     }
 
     /// The evictions that the written status counts need not be counted again.
-    fn count(&mut self, plan: &DrainPlan, counted: &HashSet<(Text, Text)>) {
+    fn count(&mut self, plan: &DrainPlan, counted: &HashSet<Uncounted>) {
         let nodes: HashSet<&str> = plan
             .status
             .iter()

@@ -9,7 +9,7 @@ use kube::core::{ObjectMeta, Status};
 
 use super::Seen;
 use crate::api::{DrainPlan, DrainPlanStatus};
-use crate::cluster::{OwnerRef, Raw, Right, Scale, Text};
+use crate::cluster::{OwnerRef, Raw, Right, Scale, Text, Uncounted};
 use crate::plan::{Evict, NodeChange, Notice};
 
 /// One instant on two clocks.
@@ -53,7 +53,7 @@ pub struct StatusWrite {
     pub plan: Arc<DrainPlan>,
     pub status: DrainPlanStatus,
     /// The accepted evictions that the status counts.
-    pub counted: HashSet<(Text, Text)>,
+    pub counted: HashSet<Uncounted>,
     /// To be published once it is written.
     pub notices: Vec<Notice>,
 }
@@ -64,7 +64,7 @@ pub enum Outcome {
     /// A plan's status was written, or not.
     Status {
         uid: String,
-        counted: HashSet<(Text, Text)>,
+        counted: HashSet<Uncounted>,
         notices: Vec<Notice>,
         result: Result<DrainPlan, Failure>,
     },

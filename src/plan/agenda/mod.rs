@@ -10,6 +10,7 @@ mod hand_over;
 mod pace;
 mod plans;
 mod random;
+mod scales;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +27,7 @@ use kube::core::{ObjectMeta, Status};
 use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Settings};
 use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
-use crate::budget::scales_of;
-use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, OwnerRef, Text};
+use crate::cluster::{self, Cluster, Effect, InFlight, ObjectKind, Oddities, Text};
 use hand_over::HandOver;
 use pace::{Few, Task, Tasks};
 
@@ -61,6 +61,8 @@ pub struct Agenda {
     random: Random,
     /// Marks on nodes to come: none of them is urgent, and every node's watchers get each.
     marks: Few,
+    /// When the scale of an owner was last read, by its uid.
+    scales_read: HashMap<Text, Duration>,
     /// When the status of a plan was last written.
     written: HashMap<String, Duration>,
     /// The owners of the pods whose eviction is not answered yet, by the pod's uid: the pod may be gone before.
@@ -69,8 +71,8 @@ pub struct Agenda {
     claiming: HashMap<Text, String>,
     /// How far whoever asks has come in taking over.
     lead: Lead,
-    /// The nodes in progress by the status of a plan that is being written.
-    writing: HashMap<String, HashSet<String>>,
+    /// What the status says of a plan that is being written, by the plan's uid.
+    writing: HashMap<String, Ahead>,
     errands: Vec<Errand>,
     /// How many errands were taken whose outcome has not come.
     under_way: usize,
@@ -92,6 +94,7 @@ impl Agenda {
             tasks: Tasks::default(),
             random: Random::new(seed),
             marks: Few::default(),
+            scales_read: HashMap::new(),
             written: HashMap::new(),
             evicting: HashMap::new(),
             claiming: HashMap::new(),
@@ -171,23 +174,6 @@ impl Agenda {
         effect
     }
 
-    /// A budget's numbers have changed: so may have the scales that were read for it.
-    fn read_scales_again(&mut self, effect: &Effect, now: Moment) {
-        let key = BudgetKey { namespace: effect.namespace.clone(), name: effect.name.clone() };
-        let Some(budget) = self.cluster.budget(&key) else { return };
-        let mut read_before = scales_of(&self.cluster, budget);
-        read_before.retain(|(_, owner)| self.cluster.scale(&owner.uid).is_some());
-        for (namespace, owner) in read_before {
-            self.read_scale(namespace, owner, now);
-        }
-    }
-
-    fn read_scale(&mut self, namespace: Text, owner: OwnerRef, now: Moment) {
-        if self.tasks.begin(Task::Scale(owner.uid.to_string()), now.steady) {
-            self.errands.push(Errand::ReadScale { namespace, owner });
-        }
-    }
-
     /// Decides, if everything was listed once and whoever asks may act. To be followed by [`Agenda::follow`].
     pub fn decide(&mut self, may_act: bool, now: Moment) -> Option<Decisions> {
         self.decide_at = now.steady + SAFETY_NET;
@@ -244,9 +230,7 @@ impl Agenda {
         for decision in decisions.plans {
             self.follow_plan(decision, now);
         }
-        for (namespace, owner) in decisions.scales {
-            self.read_scale(namespace, owner, now);
-        }
+        self.read_scales(decisions.scales, now);
         for namespace in decisions.rights {
             let name = namespace.as_ref().map(ToString::to_string).unwrap_or_default();
             if self.tasks.begin(Task::Right(name), now.steady) {
@@ -279,7 +263,7 @@ impl Agenda {
             && self.worth_writing(&plan, &decision.uid, &status, now)
             && self.tasks.begin(Task::Status(decision.uid.clone()), now.steady)
         {
-            self.writing.insert(decision.uid.clone(), in_progress(&status));
+            self.writing.insert(decision.uid.clone(), Ahead::of(&status));
             let notices = notices(&decision.plan, plan.status.as_ref(), &status);
             let counted = self.cluster.evictions.uncounted();
             let write = StatusWrite { plan: Arc::clone(&plan), status, counted, notices };
@@ -290,11 +274,14 @@ impl Agenda {
     /// Decided from what was observed, and overtaken by what is under way.
     fn is_untimely(&self, uid: &str, action: &Action) -> bool {
         match action {
-            // Nothing more is done to a node whose end is being written.
-            Action::Evict(Evict { node, .. })
-            | Action::PatchNode {
+            // Nothing more is done to a node whose end is being written, or to an owner that is being forgotten.
+            Action::Evict(Evict { node, owner, .. }) => self.writing.get(uid).is_some_and(|ahead| {
+                !ahead.in_progress.contains(&**node)
+                    || owner.as_ref().is_some_and(|owner| !ahead.owners.contains(&**owner))
+            }),
+            Action::PatchNode {
                 node, change: NodeChange::Claim { .. } | NodeChange::HandOff { .. }, ..
-            } => self.writing.get(uid).is_some_and(|in_progress| !in_progress.contains(&**node)),
+            } => self.writing.get(uid).is_some_and(|ahead| !ahead.in_progress.contains(&**node)),
             // The claim may succeed yet, and then the plan has to be there.
             Action::RemoveFinalizer => self.claiming.values().any(|claiming| claiming == uid),
             _ => false,
@@ -341,6 +328,7 @@ impl Agenda {
                     pod: eviction.pod.clone(),
                     uid: eviction.uid.clone(),
                     node: eviction.node.clone(),
+                    owner: eviction.owner.clone(),
                     budgets: eviction.spends.clone(),
                     accepted: None,
                 });
@@ -363,10 +351,22 @@ impl Agenda {
     }
 }
 
-/// The nodes that a status calls Draining or handed off.
-fn in_progress(status: &DrainPlanStatus) -> HashSet<String> {
-    let in_progress = |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
-    status.nodes.iter().filter(in_progress).map(|node| node.name.clone()).collect()
+/// What a status that is being written says already.
+#[derive(Debug)]
+struct Ahead {
+    /// The nodes that it calls Draining or handed off.
+    in_progress: HashSet<String>,
+    /// The uids of the owners that it remembers.
+    owners: HashSet<String>,
+}
+
+impl Ahead {
+    fn of(status: &DrainPlanStatus) -> Self {
+        let progresses =
+            |node: &&NodeStatus| matches!(node.phase, NodePhase::Draining | NodePhase::HandedOff);
+        let in_progress = status.nodes.iter().filter(progresses).map(|node| node.name.clone()).collect();
+        Self { in_progress, owners: status.moved.iter().map(|owner| owner.uid.clone()).collect() }
+    }
 }
 
 /// The reasons of a refusal's causes, such as `DisruptionBudget`.

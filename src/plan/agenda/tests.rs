@@ -207,6 +207,7 @@ fn eviction() -> Evict {
         uid: "uid-web-0".into(),
         node: "a".into(),
         spends: vec![],
+        owner: None,
         grace_period_seconds: None,
     }
 }
@@ -250,7 +251,7 @@ fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
     let known = Arc::clone(agenda.plans().by_uid("uid-p").unwrap());
     let eviction = || Action::Evict(eviction());
     for (phase, goes) in [("Draining", true), ("Done", false)] {
-        agenda.writing.insert("uid-p".into(), in_progress(&status(phase)));
+        agenda.writing.insert("uid-p".into(), Ahead::of(&status(phase)));
         assert_eq!(agenda.is_untimely("uid-p", &eviction()), !goes, "{phase}");
     }
     let give_back = Action::PatchNode { node: "a".into(), change: NodeChange::GiveBack, patch: json!([]) };

@@ -6,7 +6,9 @@ mod deadlock;
 mod endings;
 mod gates;
 mod hand_off;
+mod health;
 mod marks;
+mod moved;
 mod own_pod;
 mod ownership;
 mod pace;
@@ -190,6 +192,7 @@ impl World {
             pod: evict.pod.clone(),
             uid: evict.uid.clone(),
             node: evict.node.clone(),
+            owner: evict.owner.clone(),
             budgets: evict.spends.clone(),
             accepted: None,
         });
@@ -345,6 +348,7 @@ fn new_node(name: &str) -> Node {
         unschedulable: false,
         taints: Vec::new(),
         ready: "True".into(),
+        pressure: Box::default(),
         boot_id: "boot".into(),
         kubelet_version: "v1.37.2".into(),
     }
@@ -426,6 +430,10 @@ fn over(nodes: &[&str], changes: &Value) -> Value {
         json!({"nodes": {"names": nodes}, "timeouts": {"node": "60s"}, "handOff": {"then": "Uncordon"}});
     for (key, value) in changes.as_object().unwrap() {
         spec[key] = value.clone();
+    }
+    // Most tests let pods go without anything in their place.
+    if spec["pace"]["awaitReplacements"].is_null() {
+        spec["pace"]["awaitReplacements"] = json!(false);
     }
     spec
 }

@@ -252,7 +252,8 @@ fn a_smaller_pace_starts_no_node_until_enough_have_ended() {
     world.edit_plan("p", |plan| {
         plan.spec.pace = Some(crate::api::Pace {
             max_concurrent_nodes: Some(crate::api::IntOrPercent::Int(1)),
-            topology_key: None,
+            await_replacements: Some(false),
+            ..crate::api::Pace::default()
         });
     });
     let draining = |world: &World| world.status("p").node_counts.as_ref().unwrap().draining;

@@ -142,7 +142,12 @@ fn conditions_follow_the_rules_of_kstatus() {
     let pair = |type_: &str, status: &str| (type_.to_owned(), status.to_owned());
     assert_eq!(
         of(&world),
-        [pair("Ready", "False"), pair("Reconciling", "True"), pair("DrainBlocked", "False")]
+        [
+            pair("Ready", "False"),
+            pair("Reconciling", "True"),
+            pair("DrainBlocked", "False"),
+            pair("NodesHealthy", "True")
+        ]
     );
     let flipped = world.status("p").conditions[0].last_transition_time.clone();
     world.wait(5);

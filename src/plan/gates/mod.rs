@@ -1,20 +1,54 @@
 //! What keeps a node from being started although it could be drained.
 
+pub mod health;
+mod replacements;
+mod soak;
+
 use super::memory::Record;
 use super::run::Run;
-use super::{Round, words};
+use super::{Round, moved, words};
 use crate::api::NodeReason;
 use crate::cluster::{Node, Text};
 
 /// The label of nodes that run the control plane.
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
+/// What speaks against any start in this decision.
+#[derive(Debug, Default)]
+pub struct Shut {
+    replacements: Option<(NodeReason, String)>,
+    /// Asked last: whatever else keeps nodes from being started is worse than a pause.
+    soak: Option<(NodeReason, String)>,
+}
+
+impl Shut {
+    /// Looks at the owners whose pods were moved, and at when the last node was done.
+    pub fn of(run: &Run<'_>, round: &mut Round<'_>) -> Self {
+        Self { replacements: replacements::closed(run, round), soak: soak::closed(run, round) }
+    }
+}
+
 /// Why a node is not started now, if anything speaks against it. Asked again after each start.
-pub fn closed(run: &Run<'_>, round: &Round<'_>, node: &Node, busy: &[Text]) -> Option<(NodeReason, String)> {
+pub fn closed(
+    run: &Run<'_>,
+    round: &Round<'_>,
+    shut: &Shut,
+    node: &Node,
+    busy: &[Text],
+) -> Option<(NodeReason, String)> {
     control_plane(round, node)
         .or_else(|| yielded(run, round, node))
         .or_else(|| domain(run, round, node, busy))
         .or_else(|| cordons(round, node))
+        .or_else(|| run.health.closed(node))
+        .or_else(|| shut.replacements.clone())
+        .or_else(|| moved::too_many(run, round, node, !busy.is_empty()))
+        .or_else(|| shut.soak.clone())
+}
+
+/// Whether the reason holds for all nodes alike, whether they have had their turn or not.
+pub fn is_common(reason: NodeReason) -> bool {
+    matches!(reason, NodeReason::AwaitingHealth | NodeReason::AwaitingReplacements | NodeReason::AwaitingSoak)
 }
 
 /// A control plane of several nodes keeps its majority only while at most one of them is away.
