@@ -20,12 +20,18 @@ use super::scenario::{Scenario, plan};
 pub fn scenario(seed: u64) -> Scenario {
     let mut chance = Chance::new(seed);
     let nodes = nodes(&mut chance);
-    let workloads = workloads(&mut chance);
-    let budgets = budgets(&mut chance, &workloads);
+    let singly = chance.percent(10);
+    let (workloads, budgets) = if singly {
+        singles(&mut chance)
+    } else {
+        let workloads = workloads(&mut chance);
+        let budgets = budgets(&mut chance, &workloads);
+        (workloads, budgets)
+    };
     let spares = (0..chance.number(0, 3)).map(|number| spare(number, &mut chance)).collect();
     let mut scenario = Scenario {
         seed,
-        timing: timing(&mut chance),
+        timing: if singly && chance.percent(60) { slow() } else { timing(&mut chance) },
         processes: chance.count(1, 2),
         most_cordoned: most_cordoned(&mut chance),
         housed: chance.percent(20),
@@ -68,15 +74,20 @@ fn timing(chance: &mut Chance) -> Timing {
     match chance.number(0, 3) {
         0 => usual,
         1 => Timing { watch: Span::millis(1, 200), request: Span::millis(1, 100), ..usual },
-        2 => Timing {
-            watch: Span::millis(1, 1500),
-            request: Span::millis(1, 50),
-            controller: Span::millis(1, 1000),
-            write: Span::millis(1, 300),
-            scheduler: Span::millis(5, 500),
-            ..usual
-        },
+        2 => slow(),
         _ => Timing { controller: Span::millis(1, 100), scheduler: Span::millis(5, 3000), ..usual },
+    }
+}
+
+/// Controllers that take their time.
+fn slow() -> Timing {
+    Timing {
+        watch: Span::millis(1, 1500),
+        request: Span::millis(1, 50),
+        controller: Span::millis(1, 1000),
+        write: Span::millis(1, 300),
+        scheduler: Span::millis(5, 500),
+        ..Timing::default()
     }
 }
 
@@ -146,6 +157,26 @@ fn workloads(chance: &mut Chance) -> Vec<WorkloadSetup> {
             WorkloadSetup { namespace, name, kind, replicas: chance.int(1, 9), template, placed: Vec::new() }
         })
         .collect()
+}
+
+/// Owners with one pod each under one budget: it expects fewer as soon as one of them has none.
+fn singles(chance: &mut Chance) -> (Vec<WorkloadSetup>, Vec<BudgetSetup>) {
+    let workloads: Vec<WorkloadSetup> = (0..chance.number(2, 6))
+        .map(|number| {
+            let mut of = WorkloadSetup::deployment("shop", &format!("app-{number}"), 1);
+            of.kind = OwnerKind::StatefulSet { parallel: false };
+            of.template.ready = After::Some(chance.millis(50, 4_000));
+            of.template.terminates = After::Some(chance.millis(20, 2_000));
+            of
+        })
+        .collect();
+    let mut budget = BudgetSetup::max_unavailable("shop", "all", 1);
+    budget.apps = workloads.iter().map(|of| of.name.clone()).collect();
+    if chance.percent(30) {
+        budget.max_unavailable = None;
+        budget.min_available = Some(Amount::Text("50%".into()));
+    }
+    (workloads, vec![budget])
 }
 
 fn template(chance: &mut Chance, app: &str, kind: OwnerKind) -> Template {
@@ -234,6 +265,7 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
     if chance.percent(12) {
         spec["pace"]["topologyKey"] = json!(ZONE);
     }
+    gates(chance, &mut spec);
     if chance.percent(15) {
         spec["timeouts"]["plan"] = json!(format!("{}s", chance.number(10, 120)));
     }
@@ -278,6 +310,21 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
         hours(chance, &mut spec);
     }
     spec
+}
+
+/// What a node's start waits for.
+fn gates(chance: &mut Chance, spec: &mut Value) {
+    if chance.percent(40) {
+        spec["pace"]["awaitReplacements"] = json!(false);
+    }
+    if chance.percent(15) {
+        spec["pace"]["soak"] = json!(format!("{}s", chance.number(0, 15)));
+    }
+    if chance.percent(20) {
+        let percent = chance.percent(50);
+        spec["pace"]["maxUnhealthyNodes"] =
+            if percent { json!(format!("{}%", chance.number(0, 60))) } else { json!(chance.number(0, 2)) };
+    }
 }
 
 /// The longest that a node may take where there are windows: the schema refuses windows that are shorter.
@@ -401,7 +448,7 @@ fn machine_fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Option<Vec
     let all: Vec<&NodeSetup> = of.nodes.iter().chain(&of.spares).collect();
     let node = (*chance.pick(&all)?).clone();
     let then = at + chance.millis(1_000, 70_000);
-    Some(match chance.number(0, 3) {
+    Some(match chance.number(0, 5) {
         0 => {
             let back = Act::AddNode(node.clone());
             let mut acts = vec![(at, Act::DeleteNode(node.name))];
@@ -414,6 +461,7 @@ fn machine_fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Option<Vec
             let name = format!("late-{}", chance.number(0, 2));
             vec![(at, Act::AddNode(NodeSetup { name, cordoned: false, ..node }))]
         }
+        2 | 3 => around(at, then, Act::NodePressed(node.name.clone()), Act::NodeRelieved(node.name)),
         _ => around(at, then, Act::KubeletDies(node.name.clone()), Act::KubeletReturns(node.name)),
     })
 }

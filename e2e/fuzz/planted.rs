@@ -8,7 +8,7 @@ use super::fuzz::Fuzz;
 const STEPS: u64 = 100_000;
 
 /// The errors, as one says them. A new one takes a variant of [`Planted`], the place where it takes effect, and a line.
-const ERRORS: [(Planted, &str); 17] = [
+const ERRORS: &[(Planted, &str)] = &[
     (Planted::InFlightForgotten, "evictions in flight are not counted"),
     (Planted::ClaimAfterCordon, "a node is cordoned before it is claimed"),
     (Planted::DeadlineFromStart, "deadlines count from the start of a process"),
@@ -26,12 +26,19 @@ const ERRORS: [(Planted, &str); 17] = [
     (Planted::HandOffForEver, "a hand-off has no deadline"),
     (Planted::VolumesIgnored, "a node is empty although a volume is attached"),
     (Planted::HandedOffIsFree, "nodes that are handed off take no slot"),
+    (Planted::ShrunkBelieved, "a budget that has refilled itself is believed"),
+    (Planted::OwnerUnrecorded, "an owner is written down too late"),
+    (Planted::OwnerForgotten, "an owner is forgotten with its node"),
+    (Planted::ReplacementsIgnored, "moved pods are not awaited"),
+    (Planted::SoakIgnored, "there is no pause between nodes"),
+    (Planted::HealthIgnored, "unhealthy nodes stop nothing"),
+    (Planted::ReturnsIgnored, "pods that come back are evicted for ever"),
 ];
 
 /// Plants one error after the other; true when each was noticed.
 pub fn all_noticed() -> bool {
     let mut noticed = 0;
-    for (error, words) in ERRORS {
+    for &(error, words) in ERRORS {
         plant(error as u8);
         let mut fuzz = Fuzz::default();
         let failure = fuzz.run(STEPS, 1);

@@ -49,8 +49,8 @@ pub fn scenario(seed: u64) -> Scenario {
         workloads.push(workload);
     }
     let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-    let spec =
-        json!({"nodes": {"names": names}, "timeouts": {"node": "60m"}, "handOff": {"then": "Uncordon"}});
+    let spec = json!({"nodes": {"names": names}, "timeouts": {"node": "60m"}, "handOff": {"then": "Uncordon"},
+        "pace": {"awaitReplacements": chance.percent(40)}});
     let away = |node: &NodeSetup| (Duration::ZERO, Act::Taint(node.name.clone(), "maintenance".to_owned()));
     Scenario {
         seed,
@@ -113,11 +113,12 @@ fn cycle(timing: &Timing, workload: &WorkloadSetup) -> Bounds {
 fn bounds(scenario: &Scenario, world: &World) -> Bounds {
     let timing = &scenario.timing;
     let mut together: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    let awaits = scenario.plans.iter().any(|(_, plan)| plan.spec.awaits_replacements());
     let mut sum = Bounds::default();
     let overhead = (timing.request.most * 2 + timing.watch.most + COALESCE) * STEPS_OF_A_NODE;
     for node in &scenario.nodes {
         let mut slowest = Bounds::default();
-        let mut last = Duration::ZERO;
+        let (mut last, mut back) = (Duration::ZERO, Duration::ZERO);
         for workload in &scenario.workloads {
             let on_node =
                 |pod: &&std::sync::Arc<drainplan::cluster::Pod>| pod.node.as_deref() == Some(&*node.name);
@@ -129,6 +130,9 @@ fn bounds(scenario: &Scenario, world: &World) -> Bounds {
             if let After::Some(wait) = workload.template.terminates {
                 last = last.max(wait);
             }
+            if awaits {
+                back = back.max(cycle(timing, workload).most);
+            }
             let Some(away) = away(scenario, workload) else { continue };
             let total = together.entry(workload.key()).or_insert((0, away));
             total.0 += pods;
@@ -138,7 +142,7 @@ fn bounds(scenario: &Scenario, world: &World) -> Bounds {
             slowest.most = slowest.most.max(cycle.times(waves).most);
         }
         sum.least += slowest.least;
-        sum.most += slowest.most + last + overhead;
+        sum.most += slowest.most + last.max(back) + overhead;
     }
     for workload in &scenario.workloads {
         let Some((pods, away)) = together.get(&workload.key()) else { continue };

@@ -71,6 +71,17 @@ impl Template {
         self
     }
 
+    /// On this node rather than on others, whether it is cordoned or not.
+    #[must_use]
+    pub fn drawn_to(mut self, node: &str) -> Self {
+        self.affinity = Some(json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "preference": {"matchExpressions": [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
+            ]}},
+        ]}}));
+        self.tolerates("node.kubernetes.io/unschedulable")
+    }
+
     /// No two on one node.
     #[must_use]
     pub fn apart(mut self) -> Self {

@@ -3,6 +3,7 @@
 mod dead_nodes;
 mod endings;
 mod explained;
+mod gates;
 mod gentle;
 mod gitops;
 mod hand_off;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Case> {
         refusals::cases(),
         rights::cases(),
         pace::cases(),
+        gates::cases(),
         pod_gc::cases(),
         rules::cases(),
         together::cases(),

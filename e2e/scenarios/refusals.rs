@@ -65,6 +65,7 @@ fn requirement(operator: &str, values: &Value, says: &str) -> Wrong {
 
 fn wrong_plans_table() -> Vec<Wrong> {
     const DURATION: &str = "write a duration as numbers with h, m, s or ms, such as 15m or 1h30m";
+    const PAUSE: &str = "write a duration as numbers with h, m, s or ms, such as 90s, or 0s for none";
     const ZERO: &str = "write a duration above zero, such as 15m";
     const NUMBER: &str = "write a number of nodes, such as 2, or a percentage up to 100%, such as 25%";
     const THEN: &str = "handOff.then says what happens to an empty node: write KeepCordoned or Uncordon";
@@ -130,15 +131,20 @@ fn wrong_plans_table() -> Vec<Wrong> {
         wrong(json!({"pods": {"rules": [{"action": "Evict", "order": 1001}]}}), "less than or equal to 1000"),
         wrong(json!({"pods": {"rules": vec![json!({"action": "Evict"}); 51]}}), "must have at most 50 items"),
         wrong(json!({"maxFailedNodes": "1000%"}), "may not be more than 4"),
+        wrong(json!({"pace": {"maxUnhealthyNodes": "1000%"}}), "may not be more than 4"),
         wrong(json!({"pace": {"maxConcurrentNodes": 0}}), "pace.maxConcurrentNodes: write at least 1"),
         wrong(json!({"pace": {"topologyKey": "not a label"}}), "write the key of a node label"),
         wrong(json!({"pace": {"maxConcurrentNodes": "0%"}}), "pace.maxConcurrentNodes: write at least 1"),
+        wrong(json!({"pace": {"awaitReplacements": "no"}}), "must be of type boolean"),
+        wrong(json!({"pace": {"soak": "a while"}}), PAUSE),
+        wrong(json!({"pace": {"soak": "99999h99999h99999h99999h"}}), "may not be more than 20"),
         wrong(json!({"suspend": "yes"}), "must be of type boolean"),
     ]);
     table.extend(wrong_windows());
     for number in [json!(-1), json!(3_000_000_000_i64), json!("101%"), json!("5"), json!("%"), json!("-1%")] {
         table.push(wrong(json!({"maxFailedNodes": number}), NUMBER));
         table.push(wrong(json!({"pace": {"maxConcurrentNodes": number}}), NUMBER));
+        table.push(wrong(json!({"pace": {"maxUnhealthyNodes": number}}), NUMBER));
     }
     for field in ["node", "handOff", "plan"] {
         for (text, says) in [

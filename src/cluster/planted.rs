@@ -66,7 +66,7 @@ pub enum Planted {
     VolumesIgnored,
     /// A budget is believed that allows more because an owner of evicted pods has none left.
     ShrunkBelieved,
-    /// Pods are evicted before their owner is written down.
+    /// An owner is written down when the first of its pods has gone.
     OwnerUnrecorded,
     /// An owner is forgotten when its node has ended, whether its pods are back or not.
     OwnerForgotten,

@@ -137,6 +137,11 @@ impl Run<'_> {
         let leaving = survey.pods.iter().filter(|surveyed| surveyed.judgement.treatment == Treatment::Evict);
         for pod in leaving.map(|surveyed| &surveyed.pod) {
             let Some(owner) = self.owner_to_remember(round, pod) else { continue };
+            let gone =
+                || round.cluster.evictions.uncounted_of(node).any(|of| of.owner.as_ref() == Some(&owner.uid));
+            if planted(Planted::OwnerUnrecorded) && !gone() {
+                continue;
+            }
             let moved = || remembered(round, pod, &owner);
             self.memory.moved.entry(owner.uid.clone()).or_insert_with(moved);
         }

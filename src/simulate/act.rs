@@ -117,6 +117,12 @@ impl World {
                 self.count_fault("kubelet upgraded");
                 self.go_down(&node, away, WorkStep::Back { upgraded: true, well });
             }
+            Act::NodePressed(node) => {
+                self.by_hand(&node, "node lacks disk", |node| {
+                    node.pressure = Box::new(["DiskPressure".into()]);
+                });
+            }
+            Act::NodeRelieved(node) => self.store.edit_node(&node, |node| node.pressure = Box::default()),
             Act::PodFails(workload, number, wait) => {
                 if let Some((key, uid)) = self.nth_pod(&workload, number) {
                     self.fail_pod(&key, &uid, wait);
@@ -179,6 +185,9 @@ impl World {
         let nodes: Vec<Text> = self.kubelets.keys().cloned().collect();
         for node in nodes {
             self.revive(&node);
+            if self.store.cluster().node(&node).is_some_and(|node| !node.pressure.is_empty()) {
+                self.store.edit_node(&node, |node| node.pressure = Box::default());
+            }
         }
     }
 

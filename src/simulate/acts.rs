@@ -54,6 +54,9 @@ pub enum Act {
     },
     /// A volume is attached to a node for so long.
     Attach(String, String, After),
+    /// A node lacks disk, and its kubelet says so.
+    NodePressed(String),
+    NodeRelieved(String),
     /// The n-th pod of a workload loops in crashes for so long.
     PodFails(String, usize, Duration),
     ManagerStops,

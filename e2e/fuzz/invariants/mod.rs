@@ -10,6 +10,8 @@ mod budgets;
 mod deadlines;
 mod deadlock;
 mod evictions;
+mod gates;
+mod moved;
 mod hand_offs;
 mod nodes;
 mod own_pod;
@@ -27,6 +29,8 @@ use budgets::Budgets;
 use deadlines::Deadlines;
 use deadlock::Deadlocks;
 use evictions::Evictions;
+use gates::Gates;
+use moved::Moved;
 use hand_offs::HandOffs;
 use nodes::Nodes;
 use own_pod::OwnPods;
@@ -68,6 +72,8 @@ pub struct Checker {
     deadlines: Deadlines,
     deadlocks: Deadlocks,
     evictions: Evictions,
+    gates: Gates,
+    moved: Moved,
     hand_offs: HandOffs,
     nodes: Nodes,
     own_pods: OwnPods,
@@ -88,6 +94,8 @@ impl Checker {
             deadlines: Deadlines::default(),
             deadlocks: Deadlocks::default(),
             evictions: Evictions::default(),
+            gates: Gates::default(),
+            moved: Moved::default(),
             hand_offs: HandOffs::default(),
             nodes: Nodes::new(world),
             own_pods: OwnPods::default(),
@@ -114,6 +122,8 @@ impl Checker {
             self.seen.count(world.now(), fact);
             self.evictions.judge(world, fact)?;
             self.budgets.judge(world, fact)?;
+            self.moved.judge(world, fact)?;
+            self.gates.judge(world, fact)?;
             self.nodes.judge(world, fact)?;
             self.statuses.judge(world, fact)?;
             self.hand_offs.judge(world, fact)?;
