@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::{Change as ObjectChange, Raw, Right};
+use crate::cluster::{Change as ObjectChange, OwnerRef, Raw, Right, Scale};
 
 const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -261,6 +261,42 @@ fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
         StatusWrite { plan: known.clone(), status: status("Done"), counted: HashSet::new(), notices: vec![] };
     agenda.conclude(refused(&write), at(20));
     assert!(!agenda.is_untimely("uid-p", &eviction()));
+}
+
+#[test]
+fn no_pod_is_evicted_whose_owner_is_being_forgotten() {
+    let mut agenda = leading();
+    let status: DrainPlanStatus = serde_json::from_value(json!({
+        "nodes": [{"name": "a", "uid": "uid-a", "phase": "Draining", "podsLeft": 1, "podsEvicted": 0}],
+        "moved": [{"namespace": "shop", "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web"}],
+    }))
+    .unwrap();
+    agenda.writing.insert("uid-p".into(), Ahead::of(&status));
+    let of = |owner: &str| Action::Evict(Evict { owner: Some(owner.into()), ..eviction() });
+    assert!(!agenda.is_untimely("uid-p", &of("uid-web")));
+    assert!(agenda.is_untimely("uid-p", &of("uid-api")));
+    assert!(!agenda.is_untimely("uid-p", &Action::Evict(eviction())), "it has no owner with a scale");
+}
+
+#[test]
+fn a_scale_that_a_decision_waits_on_is_read_again_but_not_all_the_time() {
+    let mut agenda = leading();
+    let fleet = OwnerRef {
+        api_version: "example.com/v1".into(),
+        kind: "Fleet".into(),
+        name: "web".into(),
+        uid: "uid-fleet".into(),
+    };
+    let asks = |agenda: &mut Agenda, millis| {
+        agenda.read_scales(vec![("shop".into(), fleet.clone())], at(millis));
+        agenda.take_errands().len()
+    };
+    assert_eq!((asks(&mut agenda, 0), asks(&mut agenda, 1)), (1, 0), "it is under way");
+    let scale = Scale::Replicas { uid: "uid-fleet".into(), replicas: 3 };
+    agenda.conclude(Outcome::Scale { owner: "uid-fleet".into(), scale }, at(10));
+    assert_eq!(asks(&mut agenda, 20), 0);
+    assert!(agenda.decide_at() <= at(5010).steady);
+    assert_eq!(asks(&mut agenda, 5010), 1);
 }
 
 #[test]
