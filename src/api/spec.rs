@@ -59,7 +59,7 @@ pub struct DrainPlanSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub exclusions: Vec<Exclusion>,
-    /// What happens to nodes in progress when a window ends or an exclusion begins. Default: Return.
+    /// What happens to nodes that are being drained when a window ends or an exclusion begins. Default: Return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_window_end: Option<OnWindowEnd>,
     /// How long things may take.
@@ -69,7 +69,7 @@ pub struct DrainPlanSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_node_timeout: Option<OnNodeTimeout>,
     /// How many nodes may fail, as a number or a percentage of the selected nodes, rounded down; one more ends the
-    /// plan at once. Default: 100%.
+    /// plan at once. A node whose hand-off fails always does. Default: 100%.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failed_nodes: Option<IntOrPercent>,
     /// Which pods may be evicted, and how.
