@@ -11,6 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::windows::from_now;
 use super::{PATIENCE, alone, report, shared};
 use crate::harness::{Bed, PlanRun, Recorder, Sight, Template, cordoned, marks, node_of, nodes};
 use crate::runner::Case;
@@ -26,6 +27,7 @@ pub fn cases() -> Vec<Case> {
         shared!(96, sample_daemon_set_finds_its_node),
         shared!(97, volumes_are_awaited),
         shared!(98, kubectl_waits_for_a_plan),
+        shared!(99, exclusion_and_suspension_while_handed_off),
     ]
 }
 
@@ -391,4 +393,48 @@ async fn kubectl_waits_for_a_plan(bed: Bed) -> Result<()> {
     let early = bad.statuses().into_iter().find(|it| running(it) && stalled(it));
     ensure!(early.is_none(), "it was called Stalled while it ran: {early:?}");
     bed.node_rests(&b, false, &[]).await
+}
+
+/// Neither has anything to do with who works on the node.
+async fn exclusion_and_suspension_while_handed_off(bed: Bed) -> Result<()> {
+    let nodes = with_pods(&bed, ["a", "b"]).await?;
+    let [a, b] = &nodes;
+    let plan = bed.plan("plan", handing_off(&nodes, "Released", "10m")).await?;
+    plan.hands_off(a, PATIENCE).await?;
+    bed.node_is_announced(a).await?;
+    let (start, end) = (from_now(-1), from_now(3600));
+    plan.change(json!({"exclusions": [{"start": start, "end": end}]})).await?;
+    let shut = |status: &DrainPlanStatus| {
+        let open = status.conditions.iter().find(|it| it.type_ == condition::WINDOW_OPEN);
+        open.is_some_and(|open| open.status == "False")
+    };
+    plan.until("runs on although nothing is open", PATIENCE, |status| match status.phase {
+        Some(PlanPhase::Running) if shut(status) => Sight::Found(()),
+        Some(PlanPhase::Running) => Sight::NotYet("it has not seen the exclusion".to_owned()),
+        phase => Sight::Never(format!("it is {phase:?}")),
+    })
+    .await?;
+    bed.node_is_announced(a).await?;
+    release(&bed, &plan, a).await?;
+    bed.node_rests(a, false, &[]).await?;
+    plan.until("waits for the end of the exclusion", PATIENCE, |status| match status.phase {
+        Some(PlanPhase::Scheduled) => Sight::Found(()),
+        phase => Sight::NotYet(format!("{phase:?}")),
+    })
+    .await?;
+    ensure!(!cordoned(&node(&bed, b).await?), "{b} was taken during the exclusion");
+
+    plan.change(json!({"exclusions": null})).await?;
+    plan.hands_off(b, PATIENCE).await?;
+    plan.change(json!({"suspend": true})).await?;
+    plan.until("is suspended", PATIENCE, |status| match status.phase {
+        Some(PlanPhase::Suspended) => Sight::Found(()),
+        phase => Sight::NotYet(format!("{phase:?}")),
+    })
+    .await?;
+    bed.node_is_announced(b).await?;
+    release(&bed, &plan, b).await?;
+    let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
+    ensure!(status.progress.as_deref() == Some("2/2"), "{status:?}");
+    bed.node_rests(b, false, &[]).await
 }

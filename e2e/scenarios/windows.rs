@@ -38,7 +38,7 @@ async fn four_slow_ones(bed: &Bed) -> Result<[String; 1]> {
 }
 
 /// The present, in whole seconds as schedules and exclusions are written, and that much later.
-fn from_now(seconds: i64) -> Timestamp {
+pub fn from_now(seconds: i64) -> Timestamp {
     let now = Timestamp::now().as_second();
     Timestamp::from_second(now.saturating_add(seconds)).unwrap_or(Timestamp::MAX)
 }
