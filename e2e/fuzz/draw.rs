@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::chance::Chance;
 use super::hand_off;
 use super::run::START;
-use super::scenario::{Scenario, plan};
+use super::scenario::{FAULTY, Scenario, plan};
 
 /// A scenario with faults.
 pub fn scenario(seed: u64) -> Scenario {
@@ -50,6 +50,14 @@ pub fn scenario(seed: u64) -> Scenario {
         if chance.percent(40) {
             let actor = hand_off::draw(&mut chance, &mut spec);
             scenario.actors.push((name.clone(), actor));
+        }
+        if spec.get("preflightOnly").is_some() {
+            let over = Act::EditPlan(name.clone(), PlanEdit::PreflightIsOver);
+            scenario.acts.push((at + chance.millis(500, 30_000), over));
+        }
+        if spec.get("repeat").is_some() {
+            // So that it ends.
+            scenario.acts.push((FAULTY, Act::EditPlan(name.clone(), PlanEdit::Repeat(false))));
         }
         scenario.plans.push((at, plan(&name, &spec)));
     }
@@ -309,6 +317,9 @@ fn spec(chance: &mut Chance, nodes: &[NodeSetup]) -> Value {
     if chance.percent(20) {
         hours(chance, &mut spec);
     }
+    if chance.percent(8) {
+        spec["preflightOnly"] = json!(true);
+    }
     spec
 }
 
@@ -346,6 +357,11 @@ fn hours(chance: &mut Chance, spec: &mut Value) {
     }
     if chance.percent(40) {
         spec["onWindowEnd"] = json!("Finish");
+    }
+    if spec.get("windows").is_some() && chance.percent(50) {
+        spec["repeat"] = json!("EachWindow");
+        spec["handOff"]["then"] = json!("Uncordon");
+        spec["onNodeTimeout"] = json!("Return");
     }
 }
 
@@ -475,6 +491,7 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
     let workload = chance.pick(&of.workloads)?.clone();
     let plan = &chance.pick(&of.plans)?.1;
     let (name, has_windows) = (plan.metadata.name.clone()?, !plan.spec.windows.is_empty());
+    let repeats = plan.spec.repeats();
     Some(match chance.number(0, 15) {
         13 if chance.percent(30) => vec![(at, Act::StripAnnotations(node))],
         14 => vec![(at, Act::Release(node, name))],
@@ -506,6 +523,8 @@ fn people(chance: &mut Chance, of: &Scenario, at: Duration, then: Duration) -> O
             PlanEdit::NodeTimeout(seconds) if has_windows => {
                 vec![(at, Act::EditPlan(name, PlanEdit::NodeTimeout(seconds.min(IN_WINDOW))))]
             }
+            // The server would refuse it.
+            PlanEdit::OnNodeTimeout(OnNodeTimeout::Keep) if repeats => Vec::new(),
             edit => vec![(at, Act::EditPlan(name, edit))],
         },
     })

@@ -95,6 +95,16 @@ pub fn judge(script: &Script, plan: &Value) -> Result<Option<String>> {
     Ok(broken_rule(plan).map(str::to_owned))
 }
 
+/// Whether the last run has completed, and the next one has not begun.
+fn between_runs(plan: &Value) -> bool {
+    let last = plan.pointer("/status/lastRun");
+    let of = |field: &str| last.and_then(|last| last.get(field));
+    of("run").is_some()
+        && of("run") == plan.pointer("/status/run")
+        && of("phase").and_then(Value::as_str) == Some("Completed")
+        && text(plan, "/spec/repeat") == Some("EachWindow")
+}
+
 /// The rules that statuses keep so that they can be read without knowing this kind.
 fn broken_rule(plan: &Value) -> Option<&'static str> {
     let phase = text(plan, "/status/phase");
@@ -106,8 +116,8 @@ fn broken_rule(plan: &Value) -> Option<&'static str> {
     let rules = [
         (flag("Ready").is_some(), "there is no condition Ready"),
         (
-            (flag("Ready") == Some("True")) == (phase == Some("Completed")),
-            "Ready is True when Completed, and only then",
+            (flag("Ready") == Some("True")) == (phase == Some("Completed") || between_runs(plan)),
+            "Ready is True when Completed or after a completed run, and only then",
         ),
         (flag("Reconciling") != Some("False"), "Reconciling is there when it is True only"),
         (flag("Stalled") != Some("False"), "Stalled is there when it is True only"),

@@ -16,6 +16,7 @@ mod refusals;
 mod restart;
 mod rights;
 mod rules;
+mod runs;
 mod together;
 mod versions;
 mod windows;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<Case> {
         gates::cases(),
         pod_gc::cases(),
         rules::cases(),
+        runs::cases(),
         together::cases(),
         versions::cases(),
         windows::cases(),

@@ -226,6 +226,13 @@ fn wrong_windows() -> Vec<Wrong> {
             SHORT,
         ),
         wrong(json!({"onWindowEnd": "Stop"}), r#"supported values: "Return", "Finish""#),
+        wrong(json!({"repeat": "Daily"}), r#"supported values: "Once", "EachWindow""#),
+        wrong(
+            json!({"repeat": "EachWindow"}),
+            "repeat: EachWindow starts a run whenever a window opens: write windows",
+        ),
+        wrong(each_window(json!({"handOff": {"then": "KeepCordoned"}})), "write handOff.then: Uncordon"),
+        wrong(each_window(json!({"onNodeTimeout": "Keep"})), "write onNodeTimeout: Return"),
         wrong(exclusion("2027-01-01T00:00:00Z", "2027-01-01T00:00:00Z"), ENDS),
         wrong(exclusion("2027-01-01T00:00:00Z", "2026-12-31T00:00:00Z"), ENDS),
         wrong(exclusion("2027-01-01T00:00:00Z", "9999-12-31T23:59:59Z"), "between the years 1000 and 9999"),
@@ -246,6 +253,13 @@ fn wrong_windows() -> Vec<Wrong> {
         table.push(wrong(window(json!({"timeZone": zone})), ZONE));
     }
     table
+}
+
+fn each_window(changes: Value) -> Value {
+    let windows = json!([{"schedule": "0 22 * * SAT", "duration": "6h"}]);
+    let mut spec = json!({"repeat": "EachWindow", "windows": windows, "handOff": {"then": "Uncordon"}});
+    merge(&mut spec, changes);
+    spec
 }
 
 /// Selectors in pods.rules.

@@ -29,6 +29,11 @@ pub fn happened<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::E
     Ok(value.map(|value| serde_json::from_value(value).unwrap_or(Time(Timestamp::UNIX_EPOCH))))
 }
 
+/// The beginning of all times when it cannot be read.
+pub fn in_time<'de, D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
+    Ok(or_absent(from)?.unwrap_or(Time(Timestamp::UNIX_EPOCH)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

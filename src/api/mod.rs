@@ -22,10 +22,10 @@ pub use spec::{
     RequirementOperator, Timeouts,
 };
 pub use status::{
-    BudgetNumbers, BudgetStatus, DrainPlanStatus, MovedOwner, NodeCounts, NodePhase, NodeStatus, PlanPhase,
-    PodCounts, ReturnedPod, WaitingPod, YieldedNode, condition,
+    BudgetNumbers, BudgetStatus, DrainPlanStatus, LastRun, MovedOwner, NodeCounts, NodePhase, NodeStatus,
+    PlanPhase, PodCounts, ReturnedPod, WaitingPod, YieldedNode, condition,
 };
-pub use window::{Exclusion, OnWindowEnd, Window};
+pub use window::{Exclusion, OnWindowEnd, Repeat, Window};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,

@@ -144,6 +144,8 @@ impl Reason {
 reasons! {
     /// Why a node is in its phase.
     NodeReason {
+        /// The plan only looks, and nothing would keep the node from being drained.
+        PreflightOnly,
         /// No window is open.
         AwaitingWindow,
         /// What is left of the window is shorter than timeouts.node.

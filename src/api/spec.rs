@@ -9,7 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DrainPlanStatus, Exclusion, HandOff, OnWindowEnd, Pace, PlanDuration, PodPolicy, Window, names_rules,
+    DrainPlanStatus, Exclusion, HandOff, OnWindowEnd, Pace, PlanDuration, PodPolicy, Repeat, Window,
+    names_rules,
 };
 
 /// Empties nodes for maintenance, one after the other, as their pods' budgets allow.
@@ -24,6 +25,10 @@ use super::{
     doc = "Empties nodes for maintenance and says, for every pod still waiting, which budget it waits on and why.",
     validation = Rule::new("!has(oldSelf.status) || !has(oldSelf.status.finishedAt) || self.spec == oldSelf.spec")
         .message("the plan has ended and its spec is frozen: delete it and create a new one"),
+    validation = Rule::new("!has(self.spec.preflightOnly) || !self.spec.preflightOnly || \
+        (has(oldSelf.spec.preflightOnly) && oldSelf.spec.preflightOnly) || \
+        !has(oldSelf.status) || !has(oldSelf.status.startedAt)")
+        .message("the plan has started, so a preflight is too late: write suspend: true to hold it"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Nodes", type_ = "string", json_path = ".status.progress", description = "nodes done, of all"),
     printcolumn(name = "Waiting", type_ = "integer", json_path = ".status.podCounts.waiting", description = "pods that cannot be evicted now"),
@@ -42,12 +47,26 @@ use super::{
         (has(self.timeouts) && has(self.timeouts.node) && self.timeouts.node.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') \
         ? duration(self.timeouts.node) : duration('15m')))")
     .message("a window is shorter than timeouts.node, so no node would ever be started: write a longer window, a shorter timeouts.node, or onWindowEnd: Finish"))]
+#[x_kube(validation = Rule::new("!has(self.repeat) || self.repeat != 'EachWindow' || (has(self.windows) && size(self.windows) > 0)")
+    .message("repeat: EachWindow starts a run whenever a window opens: write windows"))]
+#[x_kube(validation = Rule::new("!has(self.repeat) || self.repeat != 'EachWindow' || \
+        !(has(self.handOff) && has(self.handOff.then) && self.handOff.then == 'KeepCordoned')")
+    .message("repeat: EachWindow takes the same nodes again and again: write handOff.then: Uncordon"))]
+#[x_kube(validation = Rule::new("!has(self.repeat) || self.repeat != 'EachWindow' || \
+        !(has(self.onNodeTimeout) && self.onNodeTimeout == 'Keep')")
+    .message("repeat: EachWindow takes the same nodes again and again: write onNodeTimeout: Return"))]
 pub struct DrainPlanSpec {
     /// Which nodes to drain.
     pub nodes: Nodes,
     /// Start nothing and evict nothing while true; deadlines go on.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
+    /// Judge all nodes and their pods, write that to the status, and touch nothing; false starts the run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub preflight_only: bool,
+    /// How often the plan runs. Default: Once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
     /// How fast, and in which steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
@@ -259,6 +278,12 @@ impl DrainPlanSpec {
     #[must_use]
     pub fn finishes_after_window(&self) -> bool {
         self.on_window_end == Some(OnWindowEnd::Finish)
+    }
+
+    /// Whether a run that has ended is followed by another.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.repeat == Some(Repeat::EachWindow)
     }
 
     /// Whether pods are held back by the plan.

@@ -21,6 +21,8 @@ pub mod condition {
     pub const WINDOW_OPEN: &str = "WindowOpen";
     /// Whether few enough nodes are unhealthy; present until the plan ends.
     pub const NODES_HEALTHY: &str = "NodesHealthy";
+    /// Whether no node is blocked; present while `preflightOnly` is true.
+    pub const PREFLIGHT_PASSED: &str = "PreflightPassed";
 }
 
 /// What the controller has done and what it waits for.
@@ -33,12 +35,18 @@ pub struct DrainPlanStatus {
     /// A summary for people; machines read the conditions.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub phase: Option<PlanPhase>,
+    /// Which run this is about, counted from 1; only with `repeat: EachWindow`.
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
+    pub run: Option<i32>,
     /// When the first node could have been taken.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When the plan ended.
+    /// When the plan ended; never with `repeat: EachWindow`.
     #[serde(default, deserialize_with = "lenient::happened", skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
+    /// The last run that has ended; only with `repeat: EachWindow`.
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
     /// Since when nothing is in progress and nothing can be started.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
@@ -82,6 +90,40 @@ pub struct DrainPlanStatus {
     /// The budgets that touch a waiting pod, with recomputed numbers.
     #[serde(default, deserialize_with = "lenient::each", skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetStatus>,
+}
+
+impl DrainPlanStatus {
+    /// Whether the plan has ended, or is between two runs.
+    #[must_use]
+    pub fn run_has_ended(&self) -> bool {
+        let run = self.run.unwrap_or(1);
+        self.finished_at.is_some() || self.last_run.as_ref().is_some_and(|last| last.run == run)
+    }
+}
+
+/// A run that has ended.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRun {
+    /// Which, counted from 1.
+    pub run: i32,
+    /// When it started.
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When it ended.
+    #[serde(deserialize_with = "lenient::in_time")]
+    pub finished_at: Time,
+    /// How: Completed or Failed.
+    pub phase: PlanPhase,
+    /// How many nodes ended how.
+    #[serde(default)]
+    pub node_counts: NodeCounts,
+    /// How many pods it evicted.
+    #[serde(default)]
+    pub pods_evicted: i32,
+    /// How it ended, as a sentence.
+    #[serde(default)]
+    pub message: String,
 }
 
 /// The phase of a plan.

@@ -41,6 +41,16 @@ pub struct Exclusion {
     pub end: Time,
 }
 
+/// How often a plan runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Repeat {
+    /// One run; then the plan has ended.
+    #[default]
+    Once,
+    /// A new run whenever a window opens and the previous one has ended.
+    EachWindow,
+}
+
 /// What happens to nodes in progress when a window ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum OnWindowEnd {

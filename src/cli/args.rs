@@ -62,8 +62,21 @@ pub enum Command {
     Budgets,
     /// Says for each pod whether it could be evicted now, and if not, why, whether waiting helps, and what to change.
     Explain(Explain),
+    /// Says how far a plan is, and what it waits for.
+    Status(Status),
     /// Says when a plan's windows open and close, from its file alone.
     Windows(Windows),
+}
+
+/// Of which plan.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// The plan's name.
+    #[arg(value_name = "PLAN")]
+    pub plan: String,
+    /// Show every change, until the plan has ended.
+    #[arg(short, long)]
+    pub watch: bool,
 }
 
 /// Of which plan, and when.
@@ -115,6 +128,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Err
     {
         let problem = "write one of: explain node NAME, explain pod NAMESPACE/NAME, explain --all";
         return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, problem));
+    }
+    if matches!(&cli.command, Command::Status(_)) && !cli.global.from.is_empty() {
+        let problem = "status reads the plan from a cluster: leave out --from";
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, problem));
     }
     Ok(cli)
 }

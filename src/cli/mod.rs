@@ -7,6 +7,7 @@ mod failure;
 mod live;
 mod output;
 mod source;
+mod status;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ fn run(cli: &Cli) -> anyhow::Result<Outcome> {
             Command::Crd | Command::Windows(_) => Ok(Outcome::fine(String::new())),
             Command::Budgets => budgets::run(&cli.global).await,
             Command::Explain(what) => explain::run(&cli.global, what).await,
+            Command::Status(status) => status::run(&cli.global, status).await,
         }
     })
 }

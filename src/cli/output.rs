@@ -19,6 +19,14 @@ impl Outcome {
     pub(super) fn fine(text: String) -> Self {
         Self { text, blocked: false }
     }
+    /// What is to be printed.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+    /// The same, with everything printed already.
+    pub(super) fn told(self) -> Self {
+        Self { text: String::new(), ..self }
+    }
     /// An answer in the format asked for.
     pub(super) fn of<T: Serialize>(
         format: Format,

@@ -9,6 +9,11 @@ pub(super) fn width() -> usize {
     std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH)
 }
 
+/// An instant, as kubectl writes it.
+pub(super) fn instant(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Rows of cells, and sentences between them.
 pub(super) struct Table {
     header: Vec<&'static str>,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::{Global, Windows};
 use super::output::Outcome;
 use super::source;
-use super::table::{self, Table};
+use super::table::{self, Table, instant};
 use crate::api::{DrainPlan, Window};
 use crate::cluster::yaml_documents;
 use crate::plan::{Calendar, Open};
@@ -101,20 +101,20 @@ fn problems(plan: &DrainPlan) -> Vec<String> {
 pub(super) fn table(plan: &DrainPlan, answer: &Answer, at: Timestamp, width: usize) -> String {
     let name = plan.name_any();
     let now = match (answer.open, answer.closes_at) {
-        (true, Some(closes)) => format!("{name} is open at {}, until {}.", seconds(at), seconds(closes)),
-        (true, None) => format!("{name} is open at {}, and no end is in sight.", seconds(at)),
+        (true, Some(closes)) => format!("{name} is open at {}, until {}.", instant(at), instant(closes)),
+        (true, None) => format!("{name} is open at {}, and no end is in sight.", instant(at)),
         (false, _) if answer.never => {
-            format!("{name} is shut at {}, and it never opens.", seconds(at))
+            format!("{name} is shut at {}, and it never opens.", instant(at))
         }
-        (false, _) => format!("{name} is shut at {}.", seconds(at)),
+        (false, _) => format!("{name} is shut at {}.", instant(at)),
     };
     let mut table = Table::new(&["OPENS", "CLOSES", "FOR", "THERE"], width);
     let zones: Vec<&str> =
         plan.spec.windows.iter().map(|window| window.time_zone.as_deref().unwrap_or("UTC")).collect();
     for Upcoming { opens, closes } in &answer.upcoming {
         table.row(vec![
-            seconds(*opens),
-            closes.map_or_else(|| "-".to_owned(), seconds),
+            instant(*opens),
+            closes.map_or_else(|| "-".to_owned(), instant),
             closes.map_or_else(|| "-".to_owned(), |closes| format!("{:#}", closes.duration_since(*opens))),
             there(*opens, *closes, &zones),
         ]);
@@ -123,10 +123,6 @@ pub(super) fn table(plan: &DrainPlan, answer: &Answer, at: Timestamp, width: usi
         table.sentence(problem);
     }
     format!("{now}\n{}", table.render())
-}
-
-fn seconds(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// What the clocks show in the plan's zone, if it has one for all windows.

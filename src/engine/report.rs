@@ -33,7 +33,7 @@ pub fn gauges(metrics: &Metrics, plans: &Plans) {
                 *nodes.entry(node_phase(phase)).or_default() += i64::from(count);
             }
         }
-        if status.finished_at.is_some() {
+        if status.run_has_ended() {
             continue;
         }
         for pod in status.nodes.iter().flat_map(|node| &node.waiting) {

@@ -12,7 +12,11 @@ const TEXT: usize = 480;
 /// Why nodes are not started. Those that have not had their turn are left out, unless nobody has one.
 pub fn pending(run: &Run<'_>) -> String {
     let idle = run.memory.idle_since.is_some();
-    let waits = run.pending.iter().filter(|(_, (reason, _))| idle || *reason != NodeReason::AwaitingSlot);
+    let waits = run.pending.iter().filter(|(_, (reason, _))| match reason {
+        NodeReason::AwaitingSlot => idle,
+        NodeReason::PreflightOnly => false,
+        _ => true,
+    });
     let told = waits.map(|(name, (reason, message))| {
         let survey = run.surveys.get(name).filter(|_| *reason == NodeReason::Blocked);
         let held = survey.and_then(|survey| survey.never_clear().next());

@@ -4,18 +4,18 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::run::{Run, Stall};
-use super::{brief, words};
+use super::{brief, preflight, words};
 use crate::api::{DrainPlanStatus, Outlook, PlanPhase, WaitingPod, condition};
 
 /// The longest message of a condition, in bytes.
 const MESSAGE: usize = 2048;
 
 /// A condition before it is compared with the one that was there.
-struct Said {
-    type_: &'static str,
-    status: bool,
-    reason: &'static str,
-    message: String,
+pub struct Said {
+    pub type_: &'static str,
+    pub status: bool,
+    pub reason: &'static str,
+    pub message: String,
 }
 
 /// The conditions of a status, with the times of the old ones where nothing flipped.
@@ -28,6 +28,7 @@ pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Times
         Some(drain_blocked(status)),
         window_open(run),
         nodes_healthy(run),
+        preflight::passed(run),
     ];
     let said = said.into_iter().flatten().map(|said| {
         let truth = if said.status { "True" } else { "False" };
@@ -45,15 +46,38 @@ pub fn of(run: &Run<'_>, status: &DrainPlanStatus, old: &[Condition], now: Times
 }
 
 fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
-    let (status, reason, message) = match (status.phase, &run.stalled) {
-        (Some(PlanPhase::Completed), _) => (true, "Completed", summary(status)),
-        (Some(PlanPhase::Failed), _) => (false, "Failed", failures(run, status)),
-        (Some(PlanPhase::Suspended), _) => (false, "Suspended", format!("suspended; {}", summary(status))),
-        (_, Some(stall)) => (false, stall.reason(), stall.message().to_owned()),
-        (Some(PlanPhase::Scheduled), None) => (false, "AwaitingWindow", progress(run, status)),
-        _ => (false, doing(run, status), progress(run, status)),
+    if let Some((completed, message)) = ended(run, status) {
+        let reason = if completed { "Completed" } else { "Failed" };
+        return Said { type_: condition::READY, status: completed, reason, message };
+    }
+    let (reason, message) = match (status.phase, &run.stalled) {
+        (Some(PlanPhase::Suspended), _) => ("Suspended", format!("suspended; {}", summary(status))),
+        (_, Some(stall)) => (stall.reason(), stall.message().to_owned()),
+        _ if run.only_looks() => ("PreflightOnly", preflight::summary(run)),
+        (Some(PlanPhase::Scheduled), None) => ("AwaitingWindow", progress(run, status)),
+        _ => (doing(run, status), progress(run, status)),
     };
+    let status = false;
     Said { type_: condition::READY, status, reason, message }
+}
+
+/// Whether the plan, or its last run, has ended well; what is wrong with a spec that repeats comes first.
+fn ended(run: &Run<'_>, status: &DrainPlanStatus) -> Option<(bool, String)> {
+    let (_, phase) = run.memory.finished?;
+    if run.repeats() && run.is_between_runs() && run.stalled.is_some() {
+        return None;
+    }
+    let completed = phase == PlanPhase::Completed;
+    let message = match &status.last_run {
+        Some(last) if run.repeats() => words::between_runs(last, run.hours.next_opens()),
+        _ => outcome(run, status, completed),
+    };
+    Some((completed, message))
+}
+
+/// How the run has ended.
+pub fn outcome(run: &Run<'_>, status: &DrainPlanStatus, completed: bool) -> String {
+    if completed { summary(status) } else { failures(run, status) }
 }
 
 /// Not while only a person can help: whoever reads it goes by it before it looks whether the plan is stalled.
@@ -83,17 +107,17 @@ impl Run<'_> {
 }
 
 fn stalled(run: &Run<'_>, status: &DrainPlanStatus) -> Option<Said> {
-    let (reason, message) = match (status.phase, &run.stalled) {
-        (Some(PlanPhase::Failed), _) => ("Failed", failures(run, status)),
-        (_, Some(stall)) => (stall.reason(), stall.message().to_owned()),
-        _ => return None,
+    let (reason, message) = match (ended(run, status), &run.stalled) {
+        (Some((false, message)), _) => ("Failed", message),
+        (None, Some(stall)) => (stall.reason(), stall.message().to_owned()),
+        (Some((true, _)), _) | (None, None) => return None,
     };
     Some(Said { type_: condition::STALLED, status: true, reason, message })
 }
 
 /// Only there when the plan has windows or exclusions and has not ended.
 fn window_open(run: &Run<'_>) -> Option<Said> {
-    if !run.hours.limited || run.memory.finished.is_some() {
+    if !run.hours.limited || !run.is_to_go_on() {
         return None;
     }
     let (status, reason, message) = match run.hours.open {

@@ -30,9 +30,10 @@ pub fn nodes(run: &Run<'_>) -> NodeCounts {
     }
 }
 
-/// The surveyed pods of nodes that are in progress or blocked, if they wait.
+/// The surveyed pods of nodes that are in progress, blocked or only looked at, if they wait.
 fn open<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Surveyed> {
-    let blocked = |name: &Text| matches!(run.pending.get(name), Some((NodeReason::Blocked, _)));
+    let blocked =
+        |name: &Text| run.only_looks() || matches!(run.pending.get(name), Some((NodeReason::Blocked, _)));
     let open =
         move |name: &Text| run.memory.nodes.get(name).map_or_else(|| blocked(name), Record::in_progress);
     let surveys = run.surveys.iter().filter(move |(name, _)| open(name));

@@ -141,7 +141,7 @@ impl Run<'_> {
         }
         if self.has_finalizer() {
             let since = record.started_at.or(record.drained_at).unwrap_or_default();
-            let change = ownership::hand_off(&self.name, &self.uid, since);
+            let change = ownership::hand_off(&self.name, &self.uid, self.memory.run, since);
             self.actions.push(ownership::patch(node, change));
         } else if !self.actions.contains(&Action::AddFinalizer) {
             self.actions.push(Action::AddFinalizer);

@@ -6,14 +6,18 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
-    DrainPlan, MovedOwner, NodePhase, NodeReason, NodeStatus, PlanPhase, ReturnedPod, YieldedNode,
+    DrainPlan, LastRun, MovedOwner, NodePhase, NodeReason, NodeStatus, PlanPhase, ReturnedPod, YieldedNode,
 };
 use crate::cluster::Text;
 use crate::cluster::planted::{Planted, planted};
 
 /// What a plan remembers.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Memory {
+    /// Which run this is, counted from 1.
+    pub run: i32,
+    /// The last run that has ended, where runs are repeated.
+    pub last: Option<LastRun>,
     /// When the run started.
     pub started_at: Option<Timestamp>,
     /// When it ended, and how.
@@ -26,6 +30,21 @@ pub struct Memory {
     pub yielded: Vec<Yielded>,
     /// The owners whose pods are moved, by uid, until they are whole again.
     pub moved: BTreeMap<Text, MovedOwner>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            run: 1,
+            last: None,
+            started_at: None,
+            finished: None,
+            idle_since: None,
+            nodes: BTreeMap::new(),
+            yielded: Vec::new(),
+            moved: BTreeMap::new(),
+        }
+    }
 }
 
 /// What a plan remembers of a node that gave way.
@@ -155,11 +174,17 @@ impl Memory {
             nodes.insert(Text::from(node.name.as_str()), record);
         }
         let ended = |phase: PlanPhase| matches!(phase, PlanPhase::Completed | PlanPhase::Failed);
+        // As `DrainPlanStatus::run_has_ended` has it.
+        let run = status.run.unwrap_or(1);
+        let finished = status.finished_at.as_ref().map(|time| (time.0, status.phase));
+        let last = status.last_run.as_ref().filter(|last| last.run == run);
+        let finished = finished.or_else(|| last.map(|last| (last.finished_at.0, Some(last.phase))));
         Self {
+            run,
+            last: status.last_run.clone(),
             started_at: status.started_at.as_ref().map(|time| time.0),
-            finished: status.finished_at.as_ref().map(|time| {
-                (time.0, status.phase.filter(|phase| ended(*phase)).unwrap_or(PlanPhase::Failed))
-            }),
+            finished: finished
+                .map(|(at, phase)| (at, phase.filter(|phase| ended(*phase)).unwrap_or(PlanPhase::Failed))),
             yielded: status.yielded.iter().map(Yielded::of).collect(),
             moved: status.moved.iter().map(|owner| (owner.uid.as_str().into(), owner.clone())).collect(),
             idle_since: status.idle_since.as_ref().map(|time| time.0),

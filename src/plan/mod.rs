@@ -21,6 +21,8 @@ mod memory;
 mod moved;
 mod own_pod;
 mod ownership;
+mod preflight;
+mod repeat;
 mod report;
 mod returns;
 mod run;

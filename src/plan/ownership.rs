@@ -82,22 +82,19 @@ pub enum NodeChange {
     DropStaleLabel,
 }
 
-/// The run that a plan without `repeat` has.
-const ONLY_RUN: &str = "1";
-
 /// The change that claims a node for a plan.
-pub fn claim(plan: &str, uid: &str, since: Timestamp) -> NodeChange {
-    NodeChange::Claim { claim: annotation(plan, uid, since) }
+pub fn claim(plan: &str, uid: &str, run: i32, since: Timestamp) -> NodeChange {
+    NodeChange::Claim { claim: annotation(plan, uid, run, since) }
 }
 
 /// The change that tells of a node's hand-off.
-pub fn hand_off(plan: &str, uid: &str, since: Timestamp) -> NodeChange {
-    NodeChange::HandOff { claim: annotation(plan, uid, since) }
+pub fn hand_off(plan: &str, uid: &str, run: i32, since: Timestamp) -> NodeChange {
+    NodeChange::HandOff { claim: annotation(plan, uid, run, since) }
 }
 
-fn annotation(plan: &str, uid: &str, since: Timestamp) -> String {
+fn annotation(plan: &str, uid: &str, run: i32, since: Timestamp) -> String {
     let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    Claim { plan, uid, run: ONLY_RUN, since: &since }.to_string()
+    Claim { plan, uid, run: &run.to_string(), since: &since }.to_string()
 }
 
 /// How a node that the plan no longer works on is left.

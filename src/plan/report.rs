@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::memory::{Record, Yielded};
 use super::run::{Run, Stall};
 use super::survey::{Survey, Surveyed};
-use super::{Round, bounds, conditions, counters, moved, words};
+use super::{Round, bounds, conditions, counters, moved, repeat, words};
 use crate::api::{
     BudgetNumbers, DrainPlanStatus, NodePhase, NodeReason, NodeStatus, PlanPhase, ReturnedPod, WaitingPod,
     names,
@@ -50,6 +50,7 @@ pub fn change(old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Change {
             status.phase,
             status.started_at.clone(),
             status.finished_at.clone(),
+            (status.run, status.last_run.as_ref().map(|last| last.run)),
             status.idle_since.clone(),
             status.yielded.clone(),
             nodes,
@@ -78,19 +79,20 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
     for (name, record) in &run.memory.nodes {
         nodes.push(started(run, round, &before, name, record, &mut room));
     }
-    let listed = |reason| matches!(reason, NodeReason::Blocked | NodeReason::ClaimedByOther);
-    for (name, (reason, message)) in run.pending.iter().filter(|(_, (reason, _))| listed(*reason)) {
+    for (name, (reason, message)) in run.pending.iter().filter(|(name, why)| is_listed(run, name, why.0)) {
         nodes.push(pending(run, round, &before, name, *reason, message, &mut room));
     }
     let mut status = DrainPlanStatus {
         observed_generation: run.plan.metadata.generation,
         phase: Some(phase(run)),
         started_at: run.memory.started_at.map(Time),
-        finished_at: run.memory.finished.map(|(at, _)| Time(at)),
+        run: run.numbered(),
+        finished_at: run.memory.finished.filter(|_| !run.repeats()).map(|(at, _)| Time(at)),
+        last_run: run.memory.last.clone(),
         idle_since: run.memory.idle_since.map(Time),
         yielded: run.memory.yielded.iter().map(Yielded::status).collect(),
         moved: moved::listed(&run.memory.moved),
-        next_window: run.hours.next_opens().filter(|_| run.memory.finished.is_none()).map(Time),
+        next_window: run.hours.next_opens().filter(|_| run.is_to_go_on()).map(Time),
         node_counts: Some(counters::nodes(run)),
         budgets: counters::budgets(run, round, &nodes),
         nodes,
@@ -101,7 +103,30 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
     status.blocked_on = counters::blocked_on(&status.budgets);
     bounds::keep(&mut status);
     status.pod_counts = Some(counters::pods(run, &status.nodes));
+    if run.repeats() {
+        status.last_run = repeat::ended(run, &status).or(status.last_run);
+    }
     status.conditions = conditions::of(run, &status, &old.conditions, round.now);
+    status
+}
+
+/// Pending nodes are listed when they are blocked or held, and where the plan only looks also when pods may not go.
+fn is_listed(run: &Run<'_>, name: &Text, reason: NodeReason) -> bool {
+    match reason {
+        NodeReason::Blocked | NodeReason::ClaimedByOther => true,
+        NodeReason::ControlPlaneAtRisk => run.only_looks(),
+        _ => run.only_looks() && run.surveys.get(name).is_some_and(Survey::may_take_long),
+    }
+}
+
+/// The status between two runs: what was said of the last one stays, and when the next one begins.
+pub fn between_runs(run: &Run<'_>, now: Timestamp) -> DrainPlanStatus {
+    let mut status = run.plan.status.clone().unwrap_or_default();
+    status.observed_generation = run.plan.metadata.generation;
+    status.phase = Some(phase(run));
+    status.finished_at = run.memory.finished.filter(|_| !run.repeats()).map(|(at, _)| Time(at));
+    status.next_window = run.hours.next_opens().filter(|_| run.repeats()).map(Time);
+    status.conditions = conditions::of(run, &status, &status.conditions, now);
     status
 }
 
@@ -261,12 +286,14 @@ fn waiting_pod(surveyed: &Surveyed, now: Timestamp, before: &Before<'_>, ended: 
 }
 
 fn phase(run: &Run<'_>) -> PlanPhase {
-    match (run.memory.finished, &run.stalled) {
+    match (run.memory.finished.filter(|_| !run.repeats()), &run.stalled) {
         (Some((_, phase)), _) => phase,
         (None, Some(Stall::InvalidSpec(_) | Stall::NoNodes(_) | Stall::TooManyNodes(_))) => {
             PlanPhase::Pending
         }
+        _ if run.only_looks() => PlanPhase::Pending,
         _ if run.plan.spec.suspend => PlanPhase::Suspended,
+        _ if run.memory.finished.is_some() => PlanPhase::Scheduled,
         _ if run.is_scheduled() => PlanPhase::Scheduled,
         _ => PlanPhase::Running,
     }

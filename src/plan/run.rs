@@ -51,6 +51,8 @@ pub struct Run<'a> {
     pub hours: Hours,
     /// How many nodes are unhealthy.
     pub health: Health,
+    /// Whether it is known of all pods that were looked at whether they may be evicted.
+    pub rights_known: bool,
 }
 
 /// A node that is to be emptied.
@@ -99,9 +101,14 @@ impl<'a> Run<'a> {
             ending: None,
             hours: Hours::default(),
             health: Health::default(),
+            rights_known: false,
         };
-        if !run.deleting() && run.memory.finished.is_none() {
-            run.work(round);
+        if !run.deleting() && !run.is_over() {
+            run.read_hours(round);
+            run.begin_anew(round);
+            if run.memory.finished.is_none() {
+                run.work(round);
+            }
         }
         run.settle(round);
         run
@@ -116,9 +123,8 @@ impl<'a> Run<'a> {
         self.plan.metadata.deletion_timestamp.is_some()
     }
 
-    fn work(&mut self, round: &mut Round<'_>) {
-        let started_at = self.memory.started_at.unwrap_or(round.now);
-        self.selection = select(&self.plan.spec.nodes, round.cluster, started_at);
+    /// Whether the spec can be followed, and whether time allows it now.
+    fn read_hours(&mut self, round: &mut Round<'_>) {
         if self.plan.spec.then().is_none() {
             // The schema asks for it; a plan written past the schema must still not be guessed at.
             let message = "handOff.then is missing: write KeepCordoned or Uncordon".to_owned();
@@ -135,12 +141,21 @@ impl<'a> Run<'a> {
                 self.stalled.get_or_insert(Stall::InvalidSpec(problem));
             }
         }
+    }
+
+    fn work(&mut self, round: &mut Round<'_>) {
+        let started_at = self.memory.started_at.unwrap_or(round.now);
+        self.selection = select(&self.plan.spec.nodes, round.cluster, started_at);
         let selected = self.memory.nodes.len() + self.not_taken().len();
         if selected > MOST_NODES {
             self.stalled.get_or_insert(Stall::TooManyNodes(words::too_many_nodes(selected, MOST_NODES)));
         }
         if self.selection.nodes.is_empty() && self.memory.nodes.is_empty() {
             self.stalled.get_or_insert(Stall::NoNodes(words::no_nodes(&self.plan.spec.nodes)));
+        }
+        if self.only_looks() {
+            self.look(round);
+            return;
         }
         if self.stalled.is_none() && !self.plan.spec.suspend && self.hours.are_open() {
             self.memory.started_at.get_or_insert(round.now);
@@ -265,7 +280,8 @@ impl<'a> Run<'a> {
     /// Claims a node that the status already says is Draining; the finalizer comes first.
     fn claim(&mut self, node: &Node, since: Timestamp) {
         if self.has_finalizer() {
-            self.actions.push(ownership::patch(node, ownership::claim(&self.name, &self.uid, since)));
+            let claim = ownership::claim(&self.name, &self.uid, self.memory.run, since);
+            self.actions.push(ownership::patch(node, claim));
         } else if !self.actions.contains(&Action::AddFinalizer) {
             self.actions.push(Action::AddFinalizer);
         }
@@ -328,11 +344,12 @@ impl<'a> Run<'a> {
 
     /// The decision, with the status that reports it.
     pub fn conclude(self, round: &mut Round<'_>) -> Decision {
-        let frozen = self.deleting() || Memory::of(self.plan).finished.is_some();
         let status = if self.deleting() {
             None
-        } else if frozen {
+        } else if self.is_over() {
             self.plan.status.clone()
+        } else if self.is_between_runs() {
+            Some(report::between_runs(&self, round.now))
         } else {
             Some(report::status(&self, round))
         };

@@ -152,6 +152,11 @@ impl Run<'_> {
 
     /// What keeps a pending node from being started.
     fn obstacle(&mut self, round: &mut Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
+        self.in_the_way(round, node).or_else(|| self.hours.obstacle(self, round.now))
+    }
+
+    /// What would keep a node from being drained at any time; judges its pods, unless it is held by others.
+    pub fn in_the_way(&mut self, round: &mut Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
         if let Some(Holder { name: other, .. }) =
             round.holders.get(&node.name).filter(|holder| holder.uid != self.uid)
         {
@@ -164,7 +169,7 @@ impl Run<'_> {
         let survey = Survey::of(node, round, &self.policy);
         let blocked = words::blocked(&survey);
         self.surveys.insert(node.name.clone(), survey);
-        blocked.map(|message| (NodeReason::Blocked, message)).or_else(|| self.hours.obstacle(self, round.now))
+        blocked.map(|message| (NodeReason::Blocked, message))
     }
 
     /// Nothing is in progress and nothing can be started.

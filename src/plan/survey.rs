@@ -113,6 +113,12 @@ impl Survey {
         self.pods.iter().filter(|surveyed| surveyed.judgement.wait.is_some())
     }
 
+    /// Whether a pod waits for more than time.
+    pub fn may_take_long(&self) -> bool {
+        let long = |wait: &Wait| wait.outlook != Outlook::WillClear;
+        self.pods.iter().filter_map(|surveyed| surveyed.judgement.wait.as_ref()).any(long)
+    }
+
     /// The pods that nothing but a change by somebody will let go.
     pub fn never_clear(&self) -> impl Iterator<Item = &Surveyed> {
         let never = |surveyed: &&Surveyed| {

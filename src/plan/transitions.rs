@@ -83,8 +83,15 @@ fn plan_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
     let mut say = |severity, reason, action, note| {
         notices.push(Notice { subject: Subject::Plan, severity, reason, action, note });
     };
+    let ended = new.last_run.as_ref().filter(|_| old.last_run != new.last_run);
+    match ended.map(|run| run.phase) {
+        Some(PlanPhase::Completed) => say(Severity::Normal, "Completed", "Drain", message.clone()),
+        Some(_) => say(Severity::Warning, "Failed", "Drain", message.clone()),
+        None => {}
+    }
     if old.phase != new.phase {
         match new.phase {
+            Some(PlanPhase::Scheduled) if ended.is_some() => {}
             Some(PlanPhase::Scheduled) => say(Severity::Normal, "AwaitingWindow", "Wait", message),
             Some(PlanPhase::Running) => say(Severity::Normal, "Running", "Drain", message),
             Some(PlanPhase::Suspended) => say(Severity::Normal, "Suspended", "Suspend", message),
@@ -142,7 +149,7 @@ fn return_notices(old: &DrainPlanStatus, new: &DrainPlanStatus) -> Vec<Notice> {
     let shut = new.conditions.iter().find(|it| it.type_ == condition::WINDOW_OPEN && it.status == "False");
     let ready = new.conditions.iter().find(|it| it.type_ == condition::READY);
     let why = match shut {
-        _ if new.finished_at.is_some() => "the plan has ended",
+        _ if new.finished_at.is_some() || new.last_run != old.last_run => "the plan has ended",
         _ if ready.is_some_and(|ready| ready.reason == Run::ENDING) => "the plan ends",
         Some(shut) => shut.message.as_str(),
         None => "it is no longer one of the plan's nodes, or another plan holds it",

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::gates::health::Health;
 use super::survey::{Survey, Surveyed};
-use crate::api::{Nodes, Outlook, PlanDuration, Reason, WaitingPod, names};
+use crate::api::{LastRun, Nodes, Outlook, PlanDuration, PlanPhase, Reason, WaitingPod, names};
 use crate::explain::Wait;
 
 /// How many pods or nodes a sentence names.
@@ -74,6 +74,13 @@ pub fn window_open(closes: Option<Timestamp>) -> String {
         Some(closes) => format!("open until {}", instant(closes)),
         None => "open, and no end is in sight".to_owned(),
     }
+}
+
+/// How the last run has ended, and when the next one begins.
+pub fn between_runs(last: &LastRun, opens: Option<Timestamp>) -> String {
+    let how = if last.phase == PlanPhase::Completed { "completed" } else { "failed" };
+    let next = opens.map_or_else(String::new, |opens| format!("; the next one begins at {}", instant(opens)));
+    format!("run {} {how}: {}{next}", last.run, last.message)
 }
 
 /// Why a node that could be started is not.

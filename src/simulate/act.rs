@@ -11,7 +11,9 @@ use super::setup::{After, NodeSetup};
 use super::store::whole_second;
 use super::workloads::labels;
 use super::world::{Event, World};
-use crate::api::{DrainPlan, Eviction, IntOrPercent, Nodes, PlanDuration, PodPolicy, Timeouts, names};
+use crate::api::{
+    DrainPlan, Eviction, IntOrPercent, Nodes, PlanDuration, PodPolicy, Repeat, Timeouts, names,
+};
 use crate::cluster::{BudgetKey, Labels, Node, Right, Taint, Text, VolumeAttachment};
 
 impl World {
@@ -283,5 +285,9 @@ fn apply(plan: &mut DrainPlan, edit: PlanEdit) {
             let evict = Some(Eviction::Evict);
             spec.pods = Some(PodPolicy { unmanaged: evict, empty_dir: evict, ..spec.pod_policy() });
         }
+        PlanEdit::Repeat(repeats) => {
+            spec.repeat = Some(if repeats { Repeat::EachWindow } else { Repeat::Once });
+        }
+        PlanEdit::PreflightIsOver => spec.preflight_only = false,
     }
 }

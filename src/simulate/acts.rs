@@ -106,6 +106,10 @@ pub enum PlanEdit {
     Names(Vec<String>),
     /// Pods without a controller and with emptyDir data may go.
     AllowAll,
+    /// A run in each window, or no more than the present one.
+    Repeat(bool),
+    /// A plan that only looked may work.
+    PreflightIsOver,
 }
 
 /// What a watch is of.

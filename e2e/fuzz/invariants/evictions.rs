@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drainplan::api::{DrainPlan, NodePhase, NodeStatus};
+use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
 use drainplan::cluster::Text;
 use drainplan::plan::{Claim, Evict};
 use drainplan::simulate::{Fact, World};
@@ -100,7 +100,7 @@ impl Evictions {
             there.insert(uid.clone());
             let standing = self.plans.entry(uid).or_default();
             since(&mut standing.suspended_since, plan.spec.suspend, now);
-            let finished = plan.status.as_ref().is_some_and(|status| status.finished_at.is_some());
+            let finished = plan.status.as_ref().is_some_and(DrainPlanStatus::run_has_ended);
             since(&mut standing.over_since, finished || plan.metadata.deletion_timestamp.is_some(), now);
             let names = &plan.spec.nodes.names;
             for node in world.store().cluster().nodes() {

@@ -7,11 +7,14 @@ use drainplan::cluster::{Pod, Text};
 use drainplan::simulate::{Fact, World};
 use jiff::Timestamp;
 
+use super::windows::opened;
 use super::{Verdict, hold};
 
 const PACE: &str = "1 no more nodes in progress than maxConcurrentNodes";
 const FINAL: &str = "what has ended stays ended";
 const EMPTY: &str = "a node is Done, or handed off, when it is empty";
+const NEXT: &str = "a run begins when a window opens and the one before has ended";
+const LOOKS: &str = "2 a plan that only looks starts nothing";
 const COMPLETED: &str = "a plan is Completed when none of its nodes is left or has failed";
 
 #[derive(Default)]
@@ -46,11 +49,22 @@ impl Statuses {
             format!("{name} has {now} nodes in progress, and {limit} may be: {:?}", status.nodes)
         })?;
         self.starts(plan, status, name)?;
-        hold(COMPLETED, status.phase != Some(PlanPhase::Completed) || all_well(status), || {
+        let looks = plan.spec.preflight_only && before.is_none_or(|before| before.started_at.is_none());
+        hold(LOOKS, !looks || status.started_at.is_none(), || format!("{name} was started"))?;
+        hold(COMPLETED, !completes(before, status) || all_well(status), || {
             format!("{name} is Completed, and its nodes are {:?}", phases(status))
         })?;
         if let Some(before) = before {
-            still_ended(before, status, name)?;
+            if before.run.unwrap_or(1) == status.run.unwrap_or(1) {
+                still_ended(before, status, name)?;
+            } else {
+                hold(NEXT, begins_anew(plan, before, status), || {
+                    format!(
+                        "{name}: run {:?} began at {:?}, after {:?}",
+                        status.run, status.started_at, before.last_run
+                    )
+                })?;
+            }
             for node in newly_empty(before, status) {
                 let started = node.1;
                 let empty = self.empty.get(&Text::from(node.0)).copied();
@@ -79,6 +93,25 @@ impl Statuses {
         }
         Ok(())
     }
+}
+
+/// Whether a plan, or one of its runs, ends well with this status.
+fn completes(before: Option<&DrainPlanStatus>, status: &DrainPlanStatus) -> bool {
+    let last = status.last_run.as_ref().filter(|last| {
+        last.phase == PlanPhase::Completed && before.and_then(|before| before.last_run.as_ref()) != Some(last)
+    });
+    status.phase == Some(PlanPhase::Completed) || last.is_some()
+}
+
+/// Whether the next run may begin: the one before has ended, and a window has opened since.
+fn begins_anew(plan: &DrainPlan, before: &DrainPlanStatus, status: &DrainPlanStatus) -> bool {
+    let (Some(last), Some(started)) = (&before.last_run, &status.started_at) else { return false };
+    let run = before.run.unwrap_or(1);
+    last.run == run
+        && status.run == Some(run + 1)
+        && before.last_run == status.last_run
+        && !before.nodes.iter().any(|node| in_progress(node.phase))
+        && opened(plan, started.0).is_some_and(|opened| opened > last.finished_at.0)
 }
 
 /// How many nodes a plan may have in progress.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase};
 use drainplan::simulate::{Fact, World};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::evictions::holder;
 use super::{Verdict, hold};
@@ -52,6 +52,15 @@ fn started(before: Option<&DrainPlanStatus>, plan: &DrainPlan) -> Verdict {
 
 fn drains(status: &DrainPlanStatus) -> bool {
     status.nodes.iter().any(|node| node.phase == NodePhase::Draining)
+}
+
+/// When what is open at an instant has opened; windows shorter than a minute open with every minute.
+pub fn opened(plan: &DrainPlan, at: Timestamp) -> Option<Timestamp> {
+    let minute = SignedDuration::from_mins(1);
+    let apart = plan.spec.windows.iter().all(|of| of.duration.value() < minute);
+    let full = Timestamp::from_second(at.as_second() - at.as_second().rem_euclid(60)).ok();
+    let after = plan.spec.exclusions.iter().map(|of| of.end.0).filter(|end| *end <= at);
+    full.filter(|_| apart).into_iter().chain(after).max().filter(|_| open(plan, at))
 }
 
 /// Whether the plan may work: every window opens with each minute.

@@ -1,5 +1,7 @@
 //! What scripts and people read, word by word.
 
+mod status;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -27,12 +27,14 @@ use kube::core::{ObjectMeta, Status};
 use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Settings};
 use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
-use crate::cluster::{self, Cluster, Effect, InFlight, ObjectKind, Oddities, Text};
+use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, Text};
 use hand_over::HandOver;
 use pace::{Few, Task, Tasks};
 
-/// How long changes are collected before a decision.
-const COALESCE: Duration = Duration::from_millis(5);
+/// How long changes are collected before a decision, if the last one is so long ago.
+const COALESCE: Duration = Duration::from_millis(1);
+/// What lies between two decisions, at least.
+const APART: Duration = Duration::from_millis(5);
 /// A decision is made at least so often, whatever was missed.
 const SAFETY_NET: Duration = Duration::from_secs(30);
 /// A status that no phase has changed in is written at most so often.
@@ -79,7 +81,8 @@ pub struct Agenda {
     /// How far it has come in handing over.
     hand_over: HandOver,
     decide_at: Duration,
-    /// How long the last decision took.
+    /// When the last decision was made, and how long it took.
+    decided: Duration,
     took: Duration,
 }
 
@@ -104,6 +107,7 @@ impl Agenda {
             under_way: 0,
             hand_over: HandOver::default(),
             decide_at: SAFETY_NET,
+            decided: Duration::ZERO,
             took: Duration::ZERO,
         }
     }
@@ -138,9 +142,16 @@ impl Agenda {
         std::mem::take(&mut self.errands)
     }
 
-    /// Decides after a few milliseconds; later where decisions take long, so that they never fill all the time.
+    /// Decides at once, or some milliseconds after the last time; later where decisions take long, so that they never fill
+    /// all the time.
     pub fn decide_soon(&mut self, now: Moment) {
-        self.decide_by(now.steady + COALESCE.max(self.took));
+        let rested = self.decided + self.took + APART.max(self.took);
+        self.decide_by(rested.max(now.steady + COALESCE));
+    }
+
+    /// A budget has room: pods may be waiting for nothing else. Decides at once, but never all the time.
+    fn decide_now(&mut self, now: Moment) {
+        self.decide_by((self.decided + self.took * 2).max(now.steady));
     }
 
     fn decide_by(&mut self, at: Duration) {
@@ -154,7 +165,17 @@ impl Agenda {
         if effect.as_ref().is_none_or(|effect| effect.changed) {
             self.decide_soon(now);
         }
+        if effect.as_ref().is_some_and(|effect| effect.changed && self.has_room(effect)) {
+            self.decide_now(now);
+        }
         effect
+    }
+
+    /// Whether it is about a budget that allows an eviction.
+    fn has_room(&self, effect: &Effect) -> bool {
+        let key = || BudgetKey { namespace: effect.namespace.clone(), name: effect.name.clone() };
+        effect.kind == ObjectKind::PodDisruptionBudget
+            && self.cluster.budget(&key()).is_some_and(|budget| budget.status.disruptions_allowed > 0)
     }
 
     /// Takes in what the watch of plans reports.
@@ -208,7 +229,7 @@ impl Agenda {
 
     /// Begins what was decided, unless it is under way or has to wait.
     pub fn follow(&mut self, decisions: Decisions, took: Duration, now: Moment) {
-        self.took = took;
+        (self.decided, self.took) = (now.steady, took);
         if self.winds_up(&decisions, now) {
             return self.wind_up(decisions, now);
         }
@@ -239,7 +260,7 @@ impl Agenda {
         }
         if let Some(at) = decisions.wake_at {
             let wait = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
-            self.decide_by(now.steady + wait.max(COALESCE).min(SAFETY_NET));
+            self.decide_by(now.steady + wait.max(APART).min(SAFETY_NET));
         }
         if let Some(at) = self.tasks.next(now.steady) {
             self.decide_by(at);

@@ -127,7 +127,7 @@ fn what_is_gone_is_not_brought_back_by_the_answer_to_our_own_write() {
 #[test]
 fn an_errand_is_begun_once_and_again_a_while_after_it_failed() {
     let mut agenda = leading();
-    assert_eq!(agenda.decide_at(), COALESCE);
+    assert_eq!(agenda.decide_at(), APART);
     let write = write_of(&turn(&mut agenda, at(5)));
     assert_eq!(turn(&mut agenda, at(10)).len(), 0, "it is under way");
     assert!(agenda.conclude(refused(&write), at(20)).is_none());

@@ -12,6 +12,8 @@ mod moved;
 mod own_pod;
 mod ownership;
 mod pace;
+mod preflight;
+mod repeat;
 mod rights;
 mod rules;
 mod said;
