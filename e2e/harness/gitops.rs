@@ -102,7 +102,6 @@ fn between_runs(plan: &Value) -> bool {
     of("run").is_some()
         && of("run") == plan.pointer("/status/run")
         && of("phase").and_then(Value::as_str) == Some("Completed")
-        && text(plan, "/spec/repeat") == Some("EachWindow")
 }
 
 /// The rules that statuses keep so that they can be read without knowing this kind.
