@@ -61,13 +61,14 @@ pub fn scenario(seed: u64) -> Scenario {
         }
         scenario.plans.push((at, plan(&name, &spec)));
     }
-    let tight = chance.percent(10);
+    let tight = chance.percent(18);
     if tight {
         fill(&mut chance, &mut scenario);
     }
     // Some runs are quiet, most are not; most of what goes wrong goes wrong while there is much to do.
     let most = if tight { 8 } else { 40 };
-    let faults = if chance.percent(10) { 0 } else { chance.number(1, most) };
+    let quiet = if tight { 50 } else { 10 };
+    let faults = if chance.percent(quiet) { 0 } else { chance.number(1, most) };
     for _ in 0..faults {
         let longest = if chance.percent(70) { 15_000 } else { 60_000 };
         let at = chance.millis(0, longest);
@@ -128,6 +129,7 @@ fn fill(chance: &mut Chance, scenario: &mut Scenario) {
     scenario.spares =
         (0..chance.number(0, 1)).map(|number| NodeSetup::new(&format!("spare-{number}"), "new", 1)).collect();
     scenario.most_cordoned = None;
+    scenario.actors.clear();
     scenario.workloads = (0..2)
         .map(|number| {
             let mut workload = WorkloadSetup::deployment("shop", &format!("app-{number}"), pods);
@@ -386,7 +388,7 @@ fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act
         80..=83 if chance.percent(50) => return around(at, then, Act::ManagerStops, Act::ManagerStarts),
         80..=83 => return stale_numbers(chance, of, lasts),
         84 => return around(at, then, Act::SchedulerStops, Act::SchedulerStarts),
-        85 => return around(at, at + chance.millis(500, 40_000), Act::RightTaken, Act::RightGiven),
+        85 => return around(at, at + chance.millis(500, 60_000), Act::RightTaken, Act::RightGiven),
         86..=91 => match machine_fault(chance, of, at) {
             Some(acts) => return acts,
             None => return Vec::new(),

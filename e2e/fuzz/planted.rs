@@ -33,6 +33,11 @@ const ERRORS: &[(Planted, &str)] = &[
     (Planted::SoakIgnored, "there is no pause between nodes"),
     (Planted::HealthIgnored, "unhealthy nodes stop nothing"),
     (Planted::ReturnsIgnored, "pods that come back are evicted for ever"),
+    (Planted::DomainsMixed, "nodes of two domains are drained together"),
+    (Planted::CordonsUncounted, "as many nodes are cordoned as the plans want"),
+    (Planted::RightIgnored, "nodes are started while nothing may be evicted"),
+    (Planted::OwnPodFirst, "the controller's own pod waits for no other"),
+    (Planted::NotHandedOver, "the controller evicts itself without a hand-over"),
 ];
 
 /// Plants one error after the other; true when each was noticed.

@@ -78,6 +78,16 @@ pub enum Planted {
     HealthIgnored,
     /// Pods that come back to their node are evicted again and again.
     ReturnsIgnored,
+    /// Nodes of several values of pace.topologyKey are drained together.
+    DomainsMixed,
+    /// As many nodes are cordoned as the plans want.
+    CordonsUncounted,
+    /// Nodes are started although nothing may be evicted.
+    RightIgnored,
+    /// The controller's own pod waits for no other pod of its node.
+    OwnPodFirst,
+    /// The controller evicts itself without handing its lease over.
+    NotHandedOver,
 }
 
 #[cfg(feature = "planted")]

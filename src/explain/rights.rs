@@ -4,6 +4,7 @@ use super::case::Case;
 use super::{Said, Treatment, refusals, words};
 use crate::api::Outlook;
 use crate::cluster::Right;
+use crate::cluster::planted::{Planted, planted};
 
 /// The server has said that it would refuse, or has just refused and is asked why.
 pub(super) fn forbidden(case: &Case<'_, '_>) -> Option<Said> {
@@ -11,6 +12,7 @@ pub(super) fn forbidden(case: &Case<'_, '_>) -> Option<Said> {
     if case.treatment != Treatment::Evict
         || pod.terminating()
         || case.cluster.evictions.is_in_flight(&pod.uid)
+        || planted(Planted::RightIgnored)
     {
         return None;
     }

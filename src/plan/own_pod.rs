@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::{Action, Round};
 use crate::api::{Outlook, names};
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Cluster, Node, Pod, PodKey, Text};
 
 /// Whether the pod is the one that whoever acts runs in.
@@ -31,7 +32,7 @@ pub enum Turn {
 
 /// What is done to the own pod now, while the pods of these uids are evicted.
 pub fn turn(round: &Round<'_>, own: &Pod, leaving: &HashSet<Text>) -> Turn {
-    if round.cluster.evictions.was_handed_over(&own.uid) {
+    if round.cluster.evictions.was_handed_over(&own.uid) || planted(Planted::NotHandedOver) {
         return Turn::Evict;
     }
     match standby(round, own, leaving) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Round;
 use super::own_pod::{self, is_own};
 use crate::api::{Outlook, PodPolicy, Reason};
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Cluster, Node, Pod};
 use crate::explain::{Judgement, Treatment, Wait};
 
@@ -39,7 +40,8 @@ impl Survey {
     /// Pods wait until those of a lower order are gone, and the own pod until all are. What would hold them for ever is
     /// still said.
     fn line_up(&mut self, round: &Round<'_>) {
-        let is_own = |pod: &Pod| is_own(round.settings.own_pod.as_ref(), pod);
+        let own = round.settings.own_pod.as_ref().filter(|_| !planted(Planted::OwnPodFirst));
+        let is_own = |pod: &Pod| is_own(own, pod);
         let turn = |surveyed: &Surveyed| (is_own(&surveyed.pod), surveyed.judgement.order);
         let turns = || self.pods.iter().map(turn);
         if turns().min() == turns().max() {

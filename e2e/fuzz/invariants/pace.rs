@@ -1,9 +1,10 @@
 //! Which nodes are started: one domain after the other, no more cordons than allowed, none while nothing may be evicted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, names};
-use drainplan::cluster::{Node, Text};
+use drainplan::cluster::{Cluster, Node, Pod, Text};
 use drainplan::plan::{Claim, Decisions, Plans};
 use drainplan::simulate::{Act, CallKind, Fact, World};
 use jiff::{SignedDuration, Timestamp};
@@ -62,13 +63,17 @@ impl Pace {
                 let Some(decider) = world.processes().get(*process) else { return Ok(()) };
                 let plans = decider.agenda().plans().view();
                 let started = started(&plans, decisions);
-                let all = decider.agenda().cluster().nodes().count();
+                let cluster = decider.agenda().cluster();
+                let denied = |pod: &Pod| cluster.rights.denied(&pod.namespace);
+                let useless = started.iter().find(|(node, plan)| has_pods(cluster, plan, node, denied));
+                hold(RIGHT, useless.is_none(), || format!("{useless:?} is started, and that is known"))?;
+                let all = cluster.nodes().count();
                 let limit = self.most.filter(|most| *most < all && !started.is_empty());
                 if let Some(limit) = limit {
                     let known = decider.behind_since(moment.wall);
                     let before = self.cordoned.iter().filter(|(_, since)| **since < known);
                     let mut cordoned: BTreeSet<&str> = before.map(|(name, _)| &**name).collect();
-                    cordoned.extend(started.iter().map(String::as_str));
+                    cordoned.extend(started.iter().map(|(node, _)| node.as_str()));
                     hold(CORDONS, cordoned.len() <= limit, || {
                         format!("{started:?} are started, and {cordoned:?} are cordoned then, of {limit}")
                     })?;
@@ -83,8 +88,8 @@ impl Pace {
                 one_domain(world, plan, &new)?;
                 let since = self.denied.map(|at| at.max(world.led_since(*process)));
                 let long = since.is_some_and(|since| world.now().duration_since(since) > KNOWN);
-                let policy = plan.spec.pod_policy();
-                let useless = new.iter().find(|node| policy.rules.is_empty() && has_pods(world, node));
+                let cluster = world.store().cluster();
+                let useless = new.iter().find(|node| has_pods(cluster, plan, node, |_| true));
                 hold(RIGHT, self.unsure || !long || useless.is_none(), || {
                     format!("{useless:?} is started for {:?}", plan.metadata.name)
                 })?;
@@ -115,14 +120,14 @@ fn new<'s>(before: Option<&DrainPlanStatus>, status: &'s DrainPlanStatus) -> Vec
     in_progress(status).filter(|name| !old.contains(name)).collect()
 }
 
-/// The nodes that are started by a decision.
-fn started(plans: &Plans, decisions: &Decisions) -> Vec<String> {
+/// The nodes that are started by a decision, with their plans.
+fn started(plans: &Plans, decisions: &Decisions) -> Vec<(String, Arc<DrainPlan>)> {
     let mut started = Vec::new();
     for decision in &decisions.plans {
         let known = plans.readable.iter().find(|plan| plan.metadata.uid.as_ref() == Some(&decision.uid));
-        let before = known.and_then(|plan| plan.status.as_ref());
-        if let Some(status) = &decision.status {
-            started.extend(new(before, status).into_iter().map(str::to_owned));
+        if let (Some(status), Some(plan)) = (&decision.status, known) {
+            let new = new(plan.status.as_ref(), status).into_iter();
+            started.extend(new.map(|node| (node.to_owned(), Arc::clone(plan))));
         }
     }
     started
@@ -139,11 +144,11 @@ fn one_domain(world: &World, plan: &DrainPlan, new: &[&str]) -> Verdict {
     })
 }
 
-/// Whether pods of a Deployment are on the node, which every plan without rules evicts.
-fn has_pods(world: &World, node: &str) -> bool {
-    let of = |pod: &drainplan::cluster::Pod| {
+/// Whether such pods of a Deployment are on the node; every plan without rules evicts them.
+fn has_pods(cluster: &Cluster, plan: &DrainPlan, node: &str, such: impl Fn(&Pod) -> bool) -> bool {
+    let of = |pod: &Pod| {
         let kind = pod.owner.as_ref().map_or("", |owner| &*owner.kind);
         kind == "ReplicaSet" && !pod.terminating() && !pod.finished() && pod.empty_dirs.is_empty()
     };
-    world.store().cluster().pods_on(node).any(|pod| of(pod))
+    plan.spec.pod_policy().rules.is_empty() && cluster.pods_on(node).any(|pod| of(pod) && such(pod))
 }

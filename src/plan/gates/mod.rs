@@ -8,6 +8,7 @@ use super::memory::Record;
 use super::run::Run;
 use super::{Round, moved, words};
 use crate::api::NodeReason;
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Node, Text};
 
 /// The label of nodes that run the control plane.
@@ -77,7 +78,7 @@ fn yielded(run: &Run<'_>, round: &Round<'_>, node: &Node) -> Option<(NodeReason,
 
 /// One value of the label is finished before the next.
 fn domain(run: &Run<'_>, round: &Round<'_>, node: &Node, busy: &[Text]) -> Option<(NodeReason, String)> {
-    let key = run.plan.spec.topology_key()?;
+    let key = run.plan.spec.topology_key().filter(|_| !planted(Planted::DomainsMixed))?;
     let own = domain_of(node, key);
     let mut others = busy.iter().filter_map(|name| round.cluster.node(name));
     let other = others.find(|other| domain_of(other, key) != own)?;
@@ -92,7 +93,9 @@ fn domain_of<'n>(node: &'n Node, key: &str) -> &'n str {
 /// All plans together may hold so many nodes cordoned.
 fn cordons(round: &Round<'_>, node: &Node) -> Option<(NodeReason, String)> {
     let limit = round.most_cordoned();
-    let full = round.cordoned.len() >= limit && !round.cordoned.contains(&node.name);
+    let full = round.cordoned.len() >= limit
+        && !round.cordoned.contains(&node.name)
+        && !planted(Planted::CordonsUncounted);
     full.then(|| (NodeReason::AwaitingSlot, words::too_many_cordoned(round.cordoned.len(), limit)))
 }
 
