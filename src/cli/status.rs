@@ -113,7 +113,8 @@ fn is_held(plan: &DrainPlan) -> bool {
 /// As people read it.
 pub(super) fn table(plan: &DrainPlan, width: usize) -> String {
     let name = plan.name_any();
-    let Some(status) = &plan.status else {
+    // The server gives a new plan a status that says nothing.
+    let Some(status) = plan.status.as_ref().filter(|status| status.phase.is_some()) else {
         return format!(
             "{name} has no status yet: no controller has looked at it. Is drainplan-controller running?\n"
         );
