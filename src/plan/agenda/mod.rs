@@ -230,6 +230,11 @@ impl Agenda {
     /// Begins what was decided, unless it is under way or has to wait.
     pub fn follow(&mut self, decisions: Decisions, took: Duration, now: Moment) {
         (self.decided, self.took) = (now.steady, took);
+        // A deadline is kept also while the lease is about to be handed over.
+        if let Some(at) = decisions.wake_at {
+            let wait = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
+            self.decide_by(now.steady + wait.max(APART).min(SAFETY_NET));
+        }
         if self.winds_up(&decisions, now) {
             return self.wind_up(decisions, now);
         }
@@ -257,10 +262,6 @@ impl Agenda {
             if self.tasks.begin(Task::Right(name), now.steady) {
                 self.errands.push(Errand::AskRight { namespace });
             }
-        }
-        if let Some(at) = decisions.wake_at {
-            let wait = Duration::try_from(at.duration_since(now.wall)).unwrap_or(Duration::ZERO);
-            self.decide_by(now.steady + wait.max(APART).min(SAFETY_NET));
         }
         if let Some(at) = self.tasks.next(now.steady) {
             self.decide_by(at);
