@@ -31,7 +31,7 @@ pub fn scenario(seed: u64) -> Scenario {
     let spares = (0..chance.number(0, 3)).map(|number| spare(number, &mut chance)).collect();
     let mut scenario = Scenario {
         seed,
-        timing: if singly && chance.percent(60) { slow() } else { timing(&mut chance) },
+        timing: if singly && chance.percent(60) { late() } else { timing(&mut chance) },
         processes: chance.count(1, 2),
         most_cordoned: most_cordoned(&mut chance),
         housed: chance.percent(20),
@@ -83,21 +83,21 @@ fn timing(chance: &mut Chance) -> Timing {
     match chance.number(0, 3) {
         0 => usual,
         1 => Timing { watch: Span::millis(1, 200), request: Span::millis(1, 100), ..usual },
-        2 => slow(),
+        2 => Timing {
+            watch: Span::millis(1, 1500),
+            request: Span::millis(1, 50),
+            controller: Span::millis(1, 1000),
+            write: Span::millis(1, 300),
+            scheduler: Span::millis(5, 500),
+            ..usual
+        },
         _ => Timing { controller: Span::millis(1, 100), scheduler: Span::millis(5, 3000), ..usual },
     }
 }
 
-/// Controllers that take their time.
-fn slow() -> Timing {
-    Timing {
-        watch: Span::millis(1, 1500),
-        request: Span::millis(1, 50),
-        controller: Span::millis(1, 1000),
-        write: Span::millis(1, 300),
-        scheduler: Span::millis(5, 500),
-        ..Timing::default()
-    }
+/// The controllers of owners and budgets take their time, each its own, and everybody learns of it at once.
+fn late() -> Timing {
+    Timing { controller: Span::millis(1, 1000), ..Timing::default() }
 }
 
 fn nodes(chance: &mut Chance) -> Vec<NodeSetup> {
@@ -171,7 +171,7 @@ fn workloads(chance: &mut Chance) -> Vec<WorkloadSetup> {
 
 /// Owners with one pod each under one budget: it expects fewer as soon as one of them has none.
 fn singles(chance: &mut Chance) -> (Vec<WorkloadSetup>, Vec<BudgetSetup>) {
-    let workloads: Vec<WorkloadSetup> = (0..chance.number(2, 6))
+    let workloads: Vec<WorkloadSetup> = (0..chance.number(4, 8))
         .map(|number| {
             let mut of = WorkloadSetup::deployment("shop", &format!("app-{number}"), 1);
             of.kind = OwnerKind::StatefulSet { parallel: false };

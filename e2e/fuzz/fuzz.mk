@@ -17,5 +17,5 @@ fuzz-long: ## The same for a million steps
 	@$(STAGE) "faults and invariants, 1,000,000 steps" env STEPS=1000000 $(FUZZ)
 
 .PHONY: fuzz-planted
-fuzz-planted: ## Each deliberate error in the plan is noticed by an invariant
-	@$(STAGE) "deliberate errors" env PLANTED=all $(FUZZ) --features planted
+fuzz-planted: ## Each deliberate error in the plan is noticed by an invariant [PLANTED=words of one]
+	@$(STAGE) "deliberate errors" env PLANTED=$(or $(PLANTED),all) $(FUZZ) --features planted
