@@ -44,7 +44,8 @@ impl Run<'_> {
         let free = !round.claimed.contains_key(&self.uid);
         if anew && free && self.stalled.is_none() && !self.plan.spec.suspend {
             let run = self.memory.run.checked_add(1).unwrap_or(1);
-            self.memory = Memory { run, last: self.memory.last.take(), ..Memory::default() };
+            let (last, moved) = (self.memory.last.take(), std::mem::take(&mut self.memory.moved));
+            self.memory = Memory { run, last, moved, ..Memory::default() };
         }
     }
 }
