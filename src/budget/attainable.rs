@@ -9,18 +9,23 @@ use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Text};
 
 use super::expected::{desired_of, selected, sum_of_scales};
 use super::owners::{self, Found, OwnerScale};
-use super::{Attainable, recompute};
+use super::{Attainable, Computed, recompute};
 
 /// Whether the configuration can ever allow a disruption.
 #[must_use]
 pub fn attainable(cluster: &Cluster, budget: &Pdb, now: Timestamp) -> Attainable {
-    attainable_after(cluster, budget, now, &[])
+    attainable_after(cluster, budget, &recompute(cluster, budget, now), &[])
 }
 
-/// The same, after a run has evicted pods of these owners from the budget: an owner whose last pod is away still
-/// counts.
+/// The same of a budget that was recomputed already, after a run has evicted pods of these owners from it: an owner whose
+/// last pod is away still counts.
 #[must_use]
-pub fn attainable_after(cluster: &Cluster, budget: &Pdb, now: Timestamp, evicted: &[Text]) -> Attainable {
+pub fn attainable_after(
+    cluster: &Cluster,
+    budget: &Pdb,
+    computed: &Computed,
+    evicted: &[Text],
+) -> Attainable {
     let pods: Vec<&Arc<Pod>> = selected(cluster, budget).collect();
     let mut owners = Owners::of(cluster, &pods);
     owners.add_evicted(cluster, evicted);
@@ -31,8 +36,7 @@ pub fn attainable_after(cluster: &Cluster, budget: &Pdb, now: Timestamp, evicted
     let known = !owners.unread;
     // The owner removes the pods of a scale of 0 itself: not for ever.
     let all_going = !owners.scaled.is_empty() && owners.unscaled.is_empty() && expected == 0;
-    let allows_none = budget.status.disruptions_allowed <= 0
-        && recompute(cluster, budget, now).numbers.disruptions_allowed <= 0;
+    let allows_none = budget.status.disruptions_allowed <= 0 && computed.numbers.disruptions_allowed <= 0;
     let never = neither_field || (known && !all_going && allows_none && required >= attainable);
     Attainable { required, attainable, neither_field, never }
 }

@@ -38,7 +38,7 @@ pub use volumes::{PersistentVolume, VolumeAttachment, Volumes};
 pub use wire::{Kind, Object, ObjectKind, Raw, Watched, kinds};
 pub use workload::{Scale, Workload, WorkloadKind};
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use interner::Interner;
@@ -51,9 +51,9 @@ pub struct Cluster {
     nodes: BTreeMap<Text, Arc<Node>>,
     namespaces: HashMap<Text, Arc<Namespace>>,
     pods: HashMap<PodKey, Arc<Pod>>,
-    /// Sorted by name.
-    pods_by_namespace: HashMap<Text, BTreeSet<PodKey>>,
-    pods_by_node: HashMap<Text, BTreeSet<PodKey>>,
+    /// The same pods once more, in order: a budget looks at all those of its namespace.
+    pods_by_namespace: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
+    pods_by_node: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
     owned: Owned,
     /// By namespace and name.
     budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
@@ -120,17 +120,13 @@ impl Cluster {
         {
             self.evictions.seen_arriving(node);
         }
-        if old.as_ref().is_some_and(|old| old.node == pod.node) {
-            return;
+        if let Some(old) = old.filter(|old| old.node != pod.node) {
+            self.leave_node(&old);
         }
-        if let Some(old) = &old {
-            self.leave_node(old);
-        }
-        if old.is_none() {
-            self.pods_by_namespace.entry(key.namespace.clone()).or_default().insert(key.clone());
-        }
+        let of_namespace = self.pods_by_namespace.entry(key.namespace.clone()).or_default();
+        of_namespace.insert(key.clone(), Arc::clone(&pod));
         if let Some(node) = &pod.node {
-            self.pods_by_node.entry(node.clone()).or_default().insert(key);
+            self.pods_by_node.entry(node.clone()).or_default().insert(key, pod);
         }
     }
     /// Forgets a pod.
@@ -233,11 +229,11 @@ impl Cluster {
     }
     /// The pods bound to a node, by namespace and name.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_node.get(node).into_iter().flatten().filter_map(|key| self.pod(key))
+        self.pods_by_node.get(node).into_iter().flat_map(BTreeMap::values)
     }
     /// The pods of a namespace, by name.
     pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_namespace.get(namespace).into_iter().flatten().filter_map(|key| self.pod(key))
+        self.pods_by_namespace.get(namespace).into_iter().flat_map(BTreeMap::values)
     }
     /// All budgets, in no order of namespaces.
     pub fn budgets(&self) -> impl Iterator<Item = &Arc<Pdb>> {
@@ -289,10 +285,10 @@ impl Cluster {
 }
 
 /// Takes a pod out of an index, and its place with it when that is empty.
-fn leave(index: &mut HashMap<Text, BTreeSet<PodKey>>, place: &Text, key: &PodKey) {
-    if let Some(keys) = index.get_mut(place) {
-        keys.remove(key);
-        if keys.is_empty() {
+fn leave(index: &mut HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>, place: &Text, key: &PodKey) {
+    if let Some(pods) = index.get_mut(place) {
+        pods.remove(key);
+        if pods.is_empty() {
             index.remove(place);
         }
     }

@@ -1,7 +1,6 @@
 //! One entry for everything that is observed: from watches and from files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
 
 use super::wire::{Content, Object, WirePod};
 use super::{BudgetKey, Cluster, Node, ObjectKind, Pod, PodKey, Raw, Text};
@@ -178,17 +177,11 @@ impl Cluster {
 
     /// Keeps a pod; false when nothing that is read differs from before.
     fn keep_pod(&mut self, pod: Pod) -> bool {
-        match self.pods.get_mut(&pod.key()) {
-            Some(known) if **known == pod => return false,
-            Some(known) if known.uid == pod.uid && known.node == pod.node && known.owner == pod.owner => {
-                if pod.terminating() {
-                    self.evictions.seen_going(&pod.uid);
-                }
-                *known = Arc::new(pod);
-            }
-            _ => self.apply_pod(pod),
+        let same = self.pods.get(&pod.key()).is_some_and(|known| **known == pod);
+        if !same {
+            self.apply_pod(pod);
         }
-        true
+        !same
     }
 
     /// The object can be read, or is gone.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Cluster, Pod, PodKey, Text, Workload, leave};
+use super::{Cluster, Pod, PodKey, Text, Workload};
 
 /// Pods by the uid of their controller, and ReplicaSets by that of their Deployment.
 #[derive(Debug, Default, Clone)]
@@ -20,8 +20,13 @@ impl Owned {
         if before == after {
             return;
         }
-        if let (Some(old), Some(uid)) = (old, before) {
-            leave(&mut self.pods, &uid, &old.key());
+        if let (Some(old), Some(uid)) = (old, before)
+            && let Some(pods) = self.pods.get_mut(&uid)
+        {
+            pods.remove(&old.key());
+            if pods.is_empty() {
+                self.pods.remove(&uid);
+            }
         }
         if let (Some(new), Some(uid)) = (new, after) {
             self.pods.entry(uid).or_default().insert(new.key());

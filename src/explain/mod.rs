@@ -260,7 +260,7 @@ impl<'a> Explainer<'a> {
         let uids: Vec<Text> = absent.iter().map(|of| of.owner.uid.clone()).collect();
         let shrunk = budget::shrunk(budget, &computed, &absent);
         let standing = Rc::new(Standing {
-            attainable: budget::attainable_after(self.cluster, budget, self.now, &uids),
+            attainable: budget::attainable_after(self.cluster, budget, &computed, &uids),
             room: budget::room_after(self.cluster, budget, &computed, shrunk.as_ref()),
             computed,
             absent,
