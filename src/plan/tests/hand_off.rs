@@ -309,3 +309,45 @@ fn events_tell_of_the_hand_off_and_of_what_is_awaited() {
     );
     assert!(world.status("p").conditions.iter().any(|found| found.type_ == "Reconciling"));
 }
+
+#[test]
+fn a_node_is_rebooted_in_each_run_and_compared_with_what_it_was_then() {
+    let windows = json!([{"schedule": "5 8 * * *", "duration": "10m"}]);
+    let spec = json!({"windows": windows, "repeat": "EachWindow", "handOff": {"until": "Rebooted"},
+        "timeouts": {"node": "60s", "handOff": "1h"}});
+    let mut world = World::new().node("a").service("web", &["a"], None).plan("p", &over(&["a"], &spec));
+    world.wait(300);
+    for (run, before, after) in [(1, "boot", "second"), (2, "second", "third")] {
+        world.run(Some("c"));
+        let node = world.node_status("p", "a");
+        assert_eq!((node.phase, node.boot_id.as_deref()), (NodePhase::HandedOff, Some(before)), "run {run}");
+        // It comes back long after the window.
+        world.wait(1800);
+        world.run(Some("c"));
+        assert_eq!((world.phase("p"), world.announced("a")), (PlanPhase::Running, true));
+        world.set_node("a", |node| node.boot_id = after.into());
+        world.run(Some("c"));
+        assert_eq!(world.status("p").last_run.as_ref().map(|last| last.run), Some(run));
+        assert!(!world.cordoned("a") && world.marks("a").is_empty() && !world.announced("a"));
+        world.wait(86_400 - 1800);
+    }
+}
+
+#[test]
+fn a_hand_off_that_fails_ends_its_run_and_leaves_the_next_one_to_try() {
+    let windows = json!([{"schedule": "5 8 * * *", "duration": "10m"}]);
+    let spec = json!({"windows": windows, "repeat": "EachWindow", "handOff": {"until": "Rebooted"},
+        "timeouts": {"node": "60s", "handOff": "2m"}});
+    let mut world = World::new().node("a").node("b").plan("p", &over(&["a", "b"], &spec));
+    world.wait(300);
+    world.run(None);
+    assert_eq!(phase(&world, "a"), NodePhase::HandedOff);
+    world.wait(120);
+    world.run(None);
+    let last = world.status("p").last_run.clone().unwrap();
+    assert_eq!((last.phase, last.node_counts.failed, last.node_counts.pending), (PlanPhase::Failed, 1, 1));
+    assert!(!world.cordoned("a") && !world.cordoned("b"), "b was not taken in the same window");
+    world.wait(86_400 - 120);
+    world.run(None);
+    assert_eq!((phase(&world, "a"), world.cordoned("a")), (NodePhase::HandedOff, true));
+}
