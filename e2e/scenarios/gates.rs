@@ -107,8 +107,8 @@ async fn pods_that_come_back_to_their_node(bed: Bed) -> Result<()> {
     ];
     ensure_said(&waits, "ReturnsToNode", Outlook::MayClear, &[], &parts)?;
     let evicted = bed.accepted()?.len();
-    // Those created in the second of the start may have been there before.
-    ensure!((2..6).contains(&evicted), "evicted {evicted} times");
+    // How many more depends on the machine: those created in the second of the start may have been there before.
+    ensure!(evicted >= 2, "evicted {evicted} times");
     let status = plan.ends(PlanPhase::Failed, PATIENCE).await?;
     let node = report(&status, &a)?;
     ensure!(node.reason.as_deref() == Some("TimedOut"), "{node:?}");

@@ -47,6 +47,9 @@ pub struct DrainPlanStatus {
     /// The last run that has ended; only with `repeat: EachWindow`.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub last_run: Option<LastRun>,
+    /// When all nodes were last judged, where they are many; only with `preflightOnly`.
+    #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
+    pub preflight_at: Option<Time>,
     /// Since when nothing is in progress and nothing can be started.
     #[serde(default, deserialize_with = "lenient::or_absent", skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,

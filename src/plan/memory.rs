@@ -22,6 +22,8 @@ pub struct Memory {
     pub started_at: Option<Timestamp>,
     /// When it ended, and how.
     pub finished: Option<(Timestamp, PlanPhase)>,
+    /// When a plan over many nodes that only looks did so last.
+    pub preflight_at: Option<Timestamp>,
     /// Since when nothing is in progress and nothing can be started.
     pub idle_since: Option<Timestamp>,
     /// Nodes that were started or have ended, by name.
@@ -39,6 +41,7 @@ impl Default for Memory {
             last: None,
             started_at: None,
             finished: None,
+            preflight_at: None,
             idle_since: None,
             nodes: BTreeMap::new(),
             yielded: Vec::new(),
@@ -187,6 +190,7 @@ impl Memory {
                 .map(|(at, phase)| (at, phase.filter(|phase| ended(*phase)).unwrap_or(PlanPhase::Failed))),
             yielded: status.yielded.iter().map(Yielded::of).collect(),
             moved: status.moved.iter().map(|owner| (owner.uid.as_str().into(), owner.clone())).collect(),
+            preflight_at: status.preflight_at.as_ref().map(|time| time.0),
             idle_since: status.idle_since.as_ref().map(|time| time.0),
             nodes,
         }

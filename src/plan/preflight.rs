@@ -1,5 +1,8 @@
 //! A plan that only looks: with `preflightOnly`, all nodes are judged as if their turn had come, and nothing is touched.
 
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
 use super::report::number;
 use super::run::Run;
 use super::survey::{Survey, Surveyed};
@@ -8,14 +11,48 @@ use crate::api::{NodeReason, Outlook, condition};
 use crate::cluster::Text;
 use crate::explain::Treatment;
 
+/// So many nodes are looked at in every decision.
+const FEW: usize = 50;
+/// Of more, so long after the last time for each of them: 5,000 nodes within two minutes.
+const FOR_A_NODE: SignedDuration = SignedDuration::from_millis(20);
+/// While it is not known yet whether pods may be evicted at all.
+const FOR_AN_ANSWER: SignedDuration = SignedDuration::from_secs(1);
+
 impl Run<'_> {
+    fn between_looks(nodes: usize) -> SignedDuration {
+        FOR_A_NODE.saturating_mul(i32::try_from(nodes).unwrap_or(i32::MAX)).max(FOR_AN_ANSWER)
+    }
+
+    /// When many nodes are looked at next; at once if the spec has changed since.
+    fn looks_again_at(&self, nodes: usize, now: Timestamp) -> Option<Timestamp> {
+        let status = self.plan.status.as_ref()?;
+        let said = |found: &Condition| found.type_ == condition::PREFLIGHT_PASSED;
+        let wait =
+            if status.conditions.iter().any(said) { Self::between_looks(nodes) } else { FOR_AN_ANSWER };
+        let same = status.observed_generation == self.plan.metadata.generation;
+        let at = self.memory.preflight_at.filter(|at| same && *at <= now)?;
+        at.checked_add(wait).ok()
+    }
+
     /// Whether the plan may only look. A run that has started is not taken back; `suspend` holds that.
     pub fn only_looks(&self) -> bool {
         self.plan.spec.preflight_only && self.memory.started_at.is_none() && self.memory.finished.is_none()
     }
 
-    /// Judges all nodes.
+    /// Judges all nodes. Where they are many this takes so long that it is not done in every decision: other plans wait.
     pub fn look(&mut self, round: &mut Round<'_>) {
+        let nodes = self.not_taken().len();
+        if self.stalled.is_some() || nodes <= FEW {
+            self.memory.preflight_at = None;
+        } else {
+            let due = self.looks_again_at(nodes, round.now).filter(|due| *due > round.now);
+            self.rests = due.is_some();
+            round.wake(due.unwrap_or(round.now + Self::between_looks(nodes)));
+            if self.rests {
+                return;
+            }
+            self.memory.preflight_at = Some(round.now);
+        }
         if self.stalled.is_some() {
             return;
         }

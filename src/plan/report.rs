@@ -89,6 +89,7 @@ pub fn status(run: &Run<'_>, round: &Round<'_>) -> DrainPlanStatus {
         run: run.numbered(),
         finished_at: run.memory.finished.filter(|_| !run.repeats()).map(|(at, _)| Time(at)),
         last_run: run.memory.last.clone(),
+        preflight_at: run.memory.preflight_at.filter(|_| run.only_looks()).map(Time),
         idle_since: run.memory.idle_since.map(Time),
         yielded: run.memory.yielded.iter().map(Yielded::status).collect(),
         moved: moved::listed(&run.memory.moved),

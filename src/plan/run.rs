@@ -53,6 +53,8 @@ pub struct Run<'a> {
     pub health: Health,
     /// Whether it is known of all pods that were looked at whether they may be evicted.
     pub rights_known: bool,
+    /// It only looks, and has done so not long ago: what it said stands.
+    pub rests: bool,
 }
 
 /// A node that is to be emptied.
@@ -102,6 +104,7 @@ impl<'a> Run<'a> {
             hours: Hours::default(),
             health: Health::default(),
             rights_known: false,
+            rests: false,
         };
         if !run.deleting() && !run.is_over() {
             run.read_hours(round);
@@ -346,7 +349,7 @@ impl<'a> Run<'a> {
     pub fn conclude(self, round: &mut Round<'_>) -> Decision {
         let status = if self.deleting() {
             None
-        } else if self.is_over() {
+        } else if self.is_over() || self.rests {
             self.plan.status.clone()
         } else if self.is_between_runs() {
             Some(report::between_runs(&self, round.now))

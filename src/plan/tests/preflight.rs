@@ -118,3 +118,37 @@ fn a_run_that_has_started_is_not_taken_back() {
     world.run(Some("spare"));
     assert_eq!(world.phase("p"), PlanPhase::Completed);
 }
+
+#[test]
+fn many_nodes_are_not_looked_at_in_every_decision() {
+    let names: Vec<String> = (0..60).map(|number| format!("n{number:02}")).collect();
+    let nodes: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut world = names.iter().fold(World::new(), |world, name| world.node(name));
+    world = world.service("web", &["n00", "n59"], Some(("minAvailable", 2)));
+    world = world.plan("p", &over(&nodes, &json!({"preflightOnly": true})));
+    world.run(None);
+    let first = world.status("p").clone();
+    assert_eq!(first.preflight_at.as_ref().map(|at| at.0), Some(START));
+    assert_eq!(condition(&world, "PreflightPassed").unwrap().0, "False");
+    // What changes meanwhile is seen at the next look.
+    world.cluster.apply_budget(pdb("web", "minAvailable", 1));
+    world.report_budgets();
+    world.wait(1);
+    world.run(None);
+    assert_eq!(world.status("p"), &first);
+    let due = world.decide().wake_at.unwrap();
+    assert_eq!(due, START + SignedDuration::from_millis(1200));
+    world.now = due;
+    world.run(None);
+    assert_eq!(condition(&world, "PreflightPassed").unwrap().0, "True");
+    // A changed spec is looked at at once, and so is a time that nobody can have written.
+    world.edit_plan("p", |plan| {
+        plan.spec.nodes.names.truncate(55);
+        plan.metadata.generation = Some(2);
+    });
+    world.run(None);
+    assert_eq!(world.status("p").node_counts.as_ref().unwrap().total, 55);
+    world.edit_plan("p", |plan| plan.spec.preflight_only = false);
+    world.run(Some("spare"));
+    assert_eq!((world.phase("p"), world.status("p").preflight_at.clone()), (PlanPhase::Completed, None));
+}
