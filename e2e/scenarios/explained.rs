@@ -5,11 +5,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use drainplan::api::{NodePhase, NodeReason, NodeStatus, Outlook, PlanPhase};
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use k8s_openapi::api::events::v1::Event;
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use super::{PATIENCE, alone, ensure_said, over, report, shared, waiting};
-use crate::harness::{Bed, Recorder, Template, is_ready, terminating};
+use crate::harness::{Bed, Recorder, Sight, Template, is_ready, terminating, uid};
 use crate::runner::Case;
 
 pub fn cases() -> Vec<Case> {
@@ -65,13 +66,33 @@ async fn budget_that_never_allows(bed: Bed) -> Result<()> {
     let pods = bed.space.all_ready("web", 2).await?;
     bed.space.budget_allows("web", 2, 0).await?;
 
+    let of = Some("reason=BudgetNeverAllows");
+    let events = Recorder::start(Api::<Event>::namespaced(bed.client(), &bed.space.name), of).await?;
     let report = fails_untouched(&bed, &nodes).await?;
     for pod in &pods {
         let said = waiting(&report, &pod.name_any())?;
         let parts = ["/web", "maxUnavailable 0 of 2", "requires 2", "can have 2", "maxUnavailable: 1"];
         ensure_said(said, "BudgetNeverAllows", Outlook::NeverClears, &["web"], &parts)?;
+        tells(&events, &uid(pod), "this pod cannot go: Budget").await?;
     }
-    Ok(())
+    let budget = bed.space.budgets().get("web").await?;
+    tells(&events, &uid(&budget), "2 pods wait on this budget").await
+}
+
+/// There is one event on the object, in its namespace, that says so.
+async fn tells(events: &Recorder<Event>, uid: &str, part: &str) -> Result<()> {
+    let about = |event: &Event| event.regarding.as_ref().and_then(|of| of.uid.as_deref()) == Some(uid);
+    events
+        .until(&format!("one that says \"{part}\""), PATIENCE, |record| {
+            let of = record.now.values().filter(|event| about(event));
+            let notes: Vec<String> = of.filter_map(|event| event.note.clone()).collect();
+            match notes.as_slice() {
+                [] => Sight::NotYet("there is none".to_owned()),
+                [note] if note.contains(part) => Sight::Found(()),
+                other => Sight::Never(format!("{other:#?}")),
+            }
+        })
+        .await
 }
 
 async fn min_available_equals_replicas(bed: Bed) -> Result<()> {

@@ -55,13 +55,22 @@ pub struct Controller {
     started: Instant,
     /// What was told of plans that cannot be read, by uid.
     told: HashSet<(String, String)>,
+    /// How often teams are told of their pods and budgets.
+    often: report::Often,
 }
 
 impl Controller {
     pub fn new(parts: Parts) -> Self {
         let seed = RandomState::new().build_hasher().finish();
         let agenda = Agenda::new(parts.settings.clone(), seed);
-        Self { parts, agenda, running: JoinSet::new(), started: Instant::now(), told: HashSet::new() }
+        Self {
+            parts,
+            agenda,
+            running: JoinSet::new(),
+            started: Instant::now(),
+            told: HashSet::new(),
+            often: report::Often::default(),
+        }
     }
 
     /// Runs until `stop`, then lets what is under way come to its end.
@@ -159,7 +168,7 @@ impl Controller {
         log(&outcome, self.agenda.plans());
         let now = self.now();
         if let Some(told) = self.agenda.conclude(outcome, now) {
-            report::publish(&self.parts.publisher, told);
+            report::publish(&self.parts.publisher, self.agenda.cluster(), &mut self.often, told);
         }
     }
 }

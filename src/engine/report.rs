@@ -1,15 +1,21 @@
 //! What the loop tells dashboards: gauges over all plans, and events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource as _, ResourceExt as _};
+use tokio::time::Instant;
 
 use super::events::{self, Publisher};
 use super::metrics::{Metrics, Waiting};
 use crate::api::{DrainPlan, NodePhase, Outlook, PlanPhase, Reason, WaitingPod};
+use crate::cluster::{BudgetKey, Cluster, PodKey};
 use crate::plan::{Plans, Severity, Subject, Told, Unreadable};
+
+/// What lies between two events on an object of somebody else's for one reason.
+const APART: Duration = Duration::from_mins(5);
 
 /// Sets the gauges from what the plans' statuses say.
 pub fn gauges(metrics: &Metrics, plans: &Plans) {
@@ -71,7 +77,7 @@ pub fn unreadable(publisher: &Publisher, plan: &Unreadable) {
 }
 
 /// Publishes what an outcome is worth saying. What is about a plan that is gone is told of its nodes only.
-pub fn publish(publisher: &Publisher, Told { plan, notices }: Told) {
+pub fn publish(publisher: &Publisher, cluster: &Cluster, often: &mut Often, Told { plan, notices }: Told) {
     for notice in notices {
         if notice.subject == Subject::Plan {
             let plan = plan.as_ref().map(|plan| plan.name_any());
@@ -87,6 +93,18 @@ pub fn publish(publisher: &Publisher, Told { plan, notices }: Told) {
                 uid: Some(uid),
                 ..ObjectReference::default()
             },
+            (Subject::Pod { namespace, name }, _) => {
+                let key = PodKey { namespace: namespace.as_str().into(), name: name.as_str().into() };
+                let Some(pod) = cluster.pod(&key) else { continue };
+                let Some(uid) = often.may(&pod.uid, notice.reason) else { continue };
+                namespaced("v1", "Pod", namespace, name, uid)
+            }
+            (Subject::Budget { namespace, name }, _) => {
+                let key = BudgetKey { namespace: namespace.as_str().into(), name: name.as_str().into() };
+                let Some(budget) = cluster.budget(&key) else { continue };
+                let Some(uid) = often.may(&budget.uid, notice.reason) else { continue };
+                namespaced("policy/v1", "PodDisruptionBudget", namespace, name, uid)
+            }
         };
         publisher.publish(events::Notice {
             regarding,
@@ -98,6 +116,42 @@ pub fn publish(publisher: &Publisher, Told { plan, notices }: Told) {
             action: notice.action,
             note: notice.note,
         });
+    }
+}
+
+fn namespaced(
+    api_version: &str,
+    kind: &str,
+    namespace: String,
+    name: String,
+    uid: String,
+) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(api_version.to_owned()),
+        kind: Some(kind.to_owned()),
+        namespace: Some(namespace),
+        name: Some(name),
+        uid: Some(uid),
+        ..ObjectReference::default()
+    }
+}
+
+/// Keeps events on objects of others apart: what comes and goes is told once in a while.
+#[derive(Default)]
+pub struct Often {
+    told: HashMap<(String, &'static str), Instant>,
+}
+
+impl Often {
+    /// The object's uid, if nothing was told of it for that reason within the last minutes.
+    fn may(&mut self, uid: &str, reason: &'static str) -> Option<String> {
+        let now = Instant::now();
+        self.told.retain(|_, at| now.duration_since(*at) < APART);
+        if self.told.contains_key(&(uid.to_owned(), reason)) {
+            return None;
+        }
+        self.told.insert((uid.to_owned(), reason), now);
+        Some(uid.to_owned())
     }
 }
 

@@ -29,6 +29,7 @@ mod run;
 mod selection;
 mod start;
 mod survey;
+mod teams;
 mod transitions;
 mod unreadable;
 mod upcoming;

@@ -121,7 +121,9 @@ impl Run<'_> {
             self.remember_owners(round, name);
         }
         let busy: HashSet<&Text> = in_progress.iter().collect();
-        let started = self.memory.started_at;
+        // What the run before has moved counts from its start.
+        let before = self.memory.last.as_ref().and_then(|last| last.started_at.as_ref());
+        let started = before.map(|time| time.0).or(self.memory.started_at);
         self.memory.moved.retain(|uid, owner| {
             let mut pods = round.cluster.pods_of(uid);
             pods.any(|pod| pod.node.as_ref().is_some_and(|node| busy.contains(node)))

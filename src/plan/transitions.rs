@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::run::{Run, Stall};
-use super::words;
+use super::{teams, words};
 use crate::api::{
     DrainPlanStatus, NodePhase, NodeReason, NodeStatus, Outlook, PlanPhase, Reason, WaitingPod, condition,
 };
@@ -40,6 +40,10 @@ pub enum Subject {
         /// The node's uid.
         uid: String,
     },
+    /// A pod of somebody's, by its name: whoever tells it looks up which.
+    Pod { namespace: String, name: String },
+    /// A budget of somebody's.
+    Budget { namespace: String, name: String },
 }
 
 /// Whether somebody should look.
@@ -72,6 +76,7 @@ pub fn notices(plan: &str, old: Option<&DrainPlanStatus>, new: &DrainPlanStatus)
     notices.extend(return_notices(old, new));
     notices.extend(claim_notices(&before, new));
     notices.extend(pod_notices(&before, new));
+    notices.extend(teams::notices(plan, &before, new));
     notices.extend(ends);
     notices
 }

@@ -258,3 +258,45 @@ fn counters_and_columns_agree_with_the_pods_that_are_listed() {
     assert_eq!(blocked, "True");
     assert!(message.starts_with("1 pod: shop/db-0 (BudgetNeverAllows of shop/db): Budget"), "{message}");
 }
+
+#[test]
+fn teams_are_told_of_their_pods_and_budgets_once() {
+    let mut world = World::new()
+        .node("a")
+        .node("b")
+        .service("web", &["a", "a"], Some(("minAvailable", 2)))
+        .service("fine", &["b"], None)
+        .plan("p", &over(&["a", "b"], &json!({})));
+    let told = told(&mut world, "p", 4);
+    let pod = |name: &str| Subject::Pod { namespace: "shop".into(), name: name.into() };
+    let of = |subject: &Subject| -> Vec<(&str, &str)> {
+        let about = told.iter().filter(|notice| notice.subject == *subject);
+        about.map(|notice| (notice.reason, notice.note.as_str())).collect()
+    };
+    for name in ["web-0", "web-1"] {
+        let [(reason, note)] = of(&pod(name))[..] else { panic!("{told:#?}") };
+        assert_eq!(reason, "BudgetNeverAllows");
+        let start = "plan p cannot start node a, and this pod cannot go: Budget shop/web (minAvailable 2 of 2) can never";
+        assert!(note.starts_with(start) && note.contains("maxUnavailable: 1"), "{note}");
+    }
+    let budget = Subject::Budget { namespace: "shop".into(), name: "web".into() };
+    let [(reason, note)] = of(&budget)[..] else { panic!("{told:#?}") };
+    assert_eq!(reason, "BudgetNeverAllows");
+    let start = "plan p cannot start node a, and 2 pods wait on this budget; web-0: Budget shop/web";
+    assert!(note.starts_with(start), "{note}");
+    assert_eq!(of(&pod("fine-0")), []);
+}
+
+#[test]
+fn teams_are_not_told_of_what_time_alone_does() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a", "a"], Some(("maxUnavailable", 1)))
+        .plan("p", &over(&["a"], &json!({})));
+    let told = told(&mut world, "p", 6);
+    assert_eq!(world.evicted.len(), 1, "the other one waits");
+    assert!(
+        !told.iter().any(|notice| matches!(notice.subject, Subject::Pod { .. } | Subject::Budget { .. })),
+        "{told:#?}"
+    );
+}
