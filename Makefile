@@ -42,6 +42,7 @@ fmt-check: ## Formatting (`cargo fmt` mends it)
 .PHONY: clippy
 clippy: ## Lints, pedantic
 	@$(STAGE) "lints" cargo clippy --locked --all-targets -- -D warnings
+	@$(STAGE) "lints of what boots clusters" cargo clippy --locked --test e2e --test parity --test cases --test fidelity -- -D warnings
 
 .PHONY: deny
 deny: ## Rules on dependencies: duplicates, licences, sources

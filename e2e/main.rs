@@ -1,5 +1,7 @@
 //! The end-to-end cases on a real control plane; `cases.md` lists them.
 
+#![allow(clippy::indexing_slicing, reason = "what is missing fails the case, as it should")]
+
 mod harness;
 mod runner;
 mod scenarios;

@@ -32,6 +32,7 @@ pub struct Request {
     /// What was sent, where the policy keeps it.
     pub body: Value,
     /// What was answered, where the policy keeps it.
+    #[allow(dead_code, reason = "the benchmarks read it")]
     pub response: Value,
 }
 
@@ -108,6 +109,7 @@ impl Request {
     }
 
     /// The disruptions that a budget allows by this write of its status.
+    #[allow(dead_code, reason = "the benchmarks read it")]
     pub fn room_written(&self) -> Option<i32> {
         let written =
             self.resource == "poddisruptionbudgets" && self.subresource == "status" && self.code == 200;

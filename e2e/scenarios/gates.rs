@@ -95,7 +95,7 @@ async fn pods_that_come_back_to_their_node(bed: Bed) -> Result<()> {
     bed.space.all_ready("web", 1).await?;
     bed.nodes(["spare"], 110).await?;
 
-    let plan = bed.plan("plan", over(&[a.clone()], "20s", "Uncordon")).await?;
+    let plan = bed.plan("plan", over(std::slice::from_ref(&a), "20s", "Uncordon")).await?;
     let (_, waits) =
         plan.shows_waiting("ReturnsToNode", PATIENCE, |_, pod| pod.reason == "ReturnsToNode").await?;
     let parts = [
@@ -192,7 +192,7 @@ async fn unhealthy(bed: &Bed) -> Result<Vec<String>> {
         });
         !ready || pressed
     };
-    Ok(nodes.items.iter().filter(|node| ill(node)).map(|node| node.name_any()).collect())
+    Ok(nodes.items.iter().filter(|node| ill(node)).map(kube::ResourceExt::name_any).collect())
 }
 
 async fn unhealthy_node_stops_the_plan(bed: Bed) -> Result<()> {
@@ -201,7 +201,7 @@ async fn unhealthy_node_stops_the_plan(bed: Bed) -> Result<()> {
     bed.space.all_ready("web", 2).await?;
     press(&bed, &full, true).await?;
     let record = bed.record_nodes().await?;
-    let mut spec = over(&[a.clone()], "1m", "Uncordon");
+    let mut spec = over(std::slice::from_ref(&a), "1m", "Uncordon");
     // Other cases leave nodes behind.
     let ill = unhealthy(&bed).await?.len() - 1;
     spec["pace"] = json!({"maxUnhealthyNodes": ill});

@@ -204,8 +204,8 @@ async fn node_that_comes_back_not_ready(bed: Bed) -> Result<()> {
 async fn upgraded_and_deleted(bed: Bed) -> Result<()> {
     let nodes = with_pods(&bed, ["a", "b"]).await?;
     let [a, b] = nodes.clone();
-    let upgrades = bed.plan("upgrades", handing_off(&[a.clone()], "Upgraded", "10m")).await?;
-    let deletes = bed.plan("deletes", handing_off(&[b.clone()], "Deleted", "10m")).await?;
+    let upgrades = bed.plan("upgrades", handing_off(std::slice::from_ref(&a), "Upgraded", "10m")).await?;
+    let deletes = bed.plan("deletes", handing_off(std::slice::from_ref(&b), "Deleted", "10m")).await?;
     let before = upgrades.hands_off(&a, PATIENCE).await?.kubelet_version.context("no version")?;
     bed.node_is_announced(&a).await?;
     nodes::tells(bed.client(), &a, json!({"kubeletVersion": "v9.9.9"})).await?;
@@ -368,7 +368,7 @@ async fn kubectl_waits_for_a_plan(bed: Bed) -> Result<()> {
     let nodes = with_pods(&bed, ["a", "b"]).await?;
     let [a, b] = nodes.clone();
     let testbed = &bed.installation.testbed;
-    let good = bed.plan("good", handing_off(&[a.clone()], "Released", "10m")).await?;
+    let good = bed.plan("good", handing_off(std::slice::from_ref(&a), "Released", "10m")).await?;
     let object = format!("drainplan/{}", good.name);
     let arguments = ["wait", "--for=condition=Ready", &object, "--timeout=100s"];
     let works = async {
@@ -383,7 +383,7 @@ async fn kubectl_waits_for_a_plan(bed: Bed) -> Result<()> {
     ensure!(status.conditions.iter().all(|it| it.type_ != condition::STALLED), "{:?}", status.conditions);
     bed.node_rests(&a, false, &[]).await?;
 
-    let bad = bed.plan("bad", handing_off(&[b.clone()], "Rebooted", "2s")).await?;
+    let bad = bed.plan("bad", handing_off(std::slice::from_ref(&b), "Rebooted", "2s")).await?;
     let object = format!("drainplan/{}", bad.name);
     testbed.kubectl(&["wait", "--for=condition=Stalled", &object, "--timeout=100s"]).await?;
     let status = bad.ends(PlanPhase::Failed, PATIENCE).await?;

@@ -82,9 +82,8 @@ async fn plan_that_cannot_be_read(bed: Bed) -> Result<()> {
     let gone = Recorder::start(plans(bed.client()), Some(&format!("metadata.name={name}"))).await?;
     plans(bed.client()).delete(&name, &DeleteParams::default()).await?;
     bed.node_rests(&nodes[0], false, &[]).await?;
-    gone.until("the plan is gone", PATIENCE, |record| match record.now.is_empty() {
-        true => Sight::Found(()),
-        false => Sight::NotYet("it is still there".to_owned()),
+    gone.until("the plan is gone", PATIENCE, |record| {
+        if record.now.is_empty() { Sight::Found(()) } else { Sight::NotYet("it is still there".to_owned()) }
     })
     .await?;
     apply_crd(&bed.installation).await

@@ -178,7 +178,14 @@ fn events_are_told_once() {
     for reason in told {
         *counted.entry(reason).or_default() += 1;
     }
-    // On the plan and on the node.
-    let expected = [("AllBlocked", 1), ("Failed", 1), ("NodeBlocked", 2), ("NodeFailed", 2), ("Running", 1)];
+    // On the plan and on the node; on the pod and on its budget.
+    let expected = [
+        ("AllBlocked", 1),
+        ("BudgetNeverAllows", 2),
+        ("Failed", 1),
+        ("NodeBlocked", 2),
+        ("NodeFailed", 2),
+        ("Running", 1),
+    ];
     assert_eq!(counted, expected.map(|(reason, times)| (reason.to_owned(), times)).into());
 }
