@@ -102,6 +102,7 @@ fn between_runs(plan: &Value) -> bool {
     of("run").is_some()
         && of("run") == plan.pointer("/status/run")
         && of("phase").and_then(Value::as_str) == Some("Completed")
+        && text(plan, "/status/phase") == Some("Scheduled")
 }
 
 /// The rules that statuses keep so that they can be read without knowing this kind.

@@ -46,9 +46,15 @@ async fn run_in_each_window(bed: Bed) -> Result<()> {
     bed.space.all_ready("web", 2).await?;
     bed.space.budget_allows("web", 2, 1).await?;
     bed.nodes(["spare"], 110).await?;
-    let repeated =
-        json!({"repeat": "EachWindow", "windows": [{"schedule": "*/30 * * * *", "duration": "30m"}]});
-    let plan = bed.plan("plan", with(over(&nodes, "1m", "Uncordon"), repeated)).await?;
+    let window = json!({"schedule": "*/30 * * * *", "duration": "30m"});
+    let spec = with(over(&nodes, "1m", "Uncordon"), json!({"repeat": "EachWindow", "windows": [window]}));
+    // For ever open, nothing ever opens.
+    let endless = bed.plan("endless", spec.clone()).await?;
+    endless.shows("InvalidSpec", PATIENCE, |status| said(status, condition::STALLED).is_some()).await?;
+    endless.delete().await?;
+    let far = Timestamp::from_second(Timestamp::now().as_second() + 36_000)?;
+    let far = json!({"start": far, "end": Timestamp::from_second(far.as_second() + 60)?});
+    let plan = bed.plan("plan", with(spec, json!({"exclusions": [far]}))).await?;
     let (status, last) = ends_run(&plan, 1).await?;
     ensure!(
         (last.phase, last.pods_evicted, last.node_counts.done) == (PlanPhase::Completed, 2, 1),
@@ -64,7 +70,7 @@ async fn run_in_each_window(bed: Bed) -> Result<()> {
     bed.space.all_ready("tied", 1).await?;
     let start = Timestamp::from_second(Timestamp::now().as_second() + 2)?;
     let end = Timestamp::from_second(start.as_second() + 4)?;
-    plan.change(json!({"exclusions": [{"start": start, "end": end}]})).await?;
+    plan.change(json!({"exclusions": [{"start": start, "end": end}, far]})).await?;
     let (status, last) = ends_run(&plan, 2).await?;
     ensure!(
         (last.phase, last.pods_evicted, last.node_counts.done) == (PlanPhase::Completed, 1, 1),

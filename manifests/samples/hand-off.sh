@@ -3,7 +3,8 @@
 #   manifests/samples/hand-off.sh PLAN COMMAND…
 # COMMAND is run once for each node, with the node's name as its last argument. When it has succeeded and the node is
 # Ready, the node is released and the plan goes on. When it has not, the node is left to timeouts.handOff, and that
-# ends the plan. Several of these may be run for several plans. Exits 0 when the plan has completed, 1 when it has failed.
+# ends the plan. With repeat: EachWindow the plan is Ready between runs, and this ends with each run: start it anew for the
+# next one. Several of these may be run for several plans. Exits 0 when the plan has completed, 1 when it has failed.
 set -eu
 
 if [ $# -lt 2 ]; then

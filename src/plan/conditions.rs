@@ -61,10 +61,10 @@ fn ready(run: &Run<'_>, status: &DrainPlanStatus) -> Said {
     Said { type_: condition::READY, status, reason, message }
 }
 
-/// Whether the plan, or its last run, has ended well; what is wrong with a spec that repeats comes first.
+/// Whether the plan, or its last run, has ended well; a suspension, or what is wrong with the spec, comes first between runs.
 fn ended(run: &Run<'_>, status: &DrainPlanStatus) -> Option<(bool, String)> {
     let (_, phase) = run.memory.finished?;
-    if run.repeats() && run.is_between_runs() && run.stalled.is_some() {
+    if run.repeats() && run.is_between_runs() && (run.stalled.is_some() || run.plan.spec.suspend) {
         return None;
     }
     let completed = phase == PlanPhase::Completed;

@@ -61,7 +61,7 @@ impl Run<'_> {
             }
             Standing::Out(awaited) if now >= deadline && !planted(Planted::HandOffForEver) => {
                 let timeout = self.plan.spec.hand_off_timeout();
-                let message = words::hand_off_timed_out(&timeout, &awaited);
+                let message = words::hand_off_timed_out(&timeout, &node, &awaited);
                 record.end(NodePhase::Failed, Some((NodeReason::HandOffTimedOut, message)), now);
             }
             Standing::Out(awaited) => {

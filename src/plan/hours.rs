@@ -43,6 +43,11 @@ impl Hours {
         self.open.is_none() && self.next.is_none()
     }
 
+    /// Whether it is open, and so for ever: nothing opens any more.
+    pub fn never_opens_again(&self) -> bool {
+        self.open.is_some_and(|open| open.closes.is_none()) && self.next.is_none() && self.limited
+    }
+
     /// Whether nodes may be started.
     pub fn are_open(&self) -> bool {
         self.open.is_some()

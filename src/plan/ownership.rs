@@ -224,10 +224,15 @@ fn claim_ops(ops: &mut Vec<Value>, node: &Node, claim: &str) {
     remove_taint(ops, node);
     remove_annotation(ops, node, names::RELEASE);
     remove_label(ops, node);
-    if node.unschedulable {
+    // What a hand-off left cordoned is our cordon: it is taken up with the node.
+    let left = node.annotations.contains_key(names::LEFT_CORDONED);
+    remove_annotation(ops, node, names::LEFT_CORDONED);
+    if node.unschedulable && !left {
         ops.push(annotate(names::WAS_CORDONED, "true"));
-    } else {
-        remove_annotation(ops, node, names::WAS_CORDONED);
+        return;
+    }
+    remove_annotation(ops, node, names::WAS_CORDONED);
+    if !node.unschedulable {
         ops.push(json!({"op": "add", "path": "/spec/unschedulable", "value": true}));
     }
 }

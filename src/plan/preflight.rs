@@ -121,6 +121,10 @@ pub fn summary(run: &Run<'_>) -> String {
         let pods = words::count(held.len(), "pod");
         text.extend(["; ", &pods, " could not go now: ", &words::list(&held)]);
     }
+    let missing: Vec<String> = run.selection.missing.iter().map(ToString::to_string).collect();
+    if !missing.is_empty() {
+        text.extend(["; there is no node ", &words::list(&missing)]);
+    }
     let others = brief::pending(run);
     if !others.is_empty() {
         text.extend(["; ", &others]);
@@ -128,13 +132,17 @@ pub fn summary(run: &Run<'_>) -> String {
     text
 }
 
-/// Whether no node is blocked for good; known as soon as it is known whether pods may be evicted at all.
+/// Whether no node is blocked for good and none is missing; known as soon as it is known whether pods may be evicted at all.
 pub fn passed(run: &Run<'_>) -> Option<Said> {
     if !run.only_looks() || run.stalled.is_some() || !run.rights_known {
         return None;
     }
     let blocks = |reason| matches!(reason, NodeReason::Blocked | NodeReason::ControlPlaneAtRisk);
     let blocked = number(run.pending.values().filter(|(reason, _)| blocks(*reason)).count());
-    let (status, reason) = if blocked == 0 { (true, "NothingBlocks") } else { (false, "NodesBlocked") };
+    let (status, reason) = match (blocked, run.selection.missing.is_empty()) {
+        (0, true) => (true, "NothingBlocks"),
+        (0, false) => (false, "NodesMissing"),
+        _ => (false, "NodesBlocked"),
+    };
     Some(Said { type_: condition::PREFLIGHT_PASSED, status, reason, message: summary(run) })
 }

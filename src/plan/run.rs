@@ -139,6 +139,9 @@ impl<'a> Run<'a> {
                 if self.hours.never_open() {
                     self.stalled.get_or_insert(Stall::InvalidSpec(words::awaiting_window(false, None)));
                 }
+                if self.repeats() && self.hours.never_opens_again() {
+                    self.stalled.get_or_insert(Stall::InvalidSpec(words::never_opens_again()));
+                }
             }
             Err(problem) => {
                 self.stalled.get_or_insert(Stall::InvalidSpec(problem));

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::gates::health::Health;
 use super::survey::{Survey, Surveyed};
 use crate::api::{LastRun, Nodes, Outlook, PlanDuration, PlanPhase, Reason, WaitingPod, names};
+use crate::cluster::Node;
 use crate::explain::Wait;
 
 /// How many pods or nodes a sentence names.
@@ -66,6 +67,13 @@ pub fn window_too_short(
     };
     let next = opens.map_or_else(String::new, |opens| format!("; {begins} {}", instant(opens)));
     format!("{ends} {} and a node may take {needed} (timeouts.node){next}", instant(closes))
+}
+
+/// Why a plan cannot run in each of its windows.
+pub fn never_opens_again() -> String {
+    "repeat: EachWindow begins a run when a window opens, and these windows touch each other, so that none ever does: \
+     write windows with time between them"
+        .to_owned()
 }
 
 /// When a plan may work.
@@ -229,8 +237,15 @@ pub fn handed_off(awaited: &str, deadline: Option<Timestamp>) -> String {
 }
 
 /// Why a node has failed at the end of its hand-off.
-pub fn hand_off_timed_out(timeout: &PlanDuration, awaited: &str) -> String {
-    format!("its hand-off had not ended {timeout} after it was empty (timeouts.handOff): {awaited}")
+pub fn hand_off_timed_out(timeout: &PlanDuration, node: &Node, awaited: &str) -> String {
+    let stays = if &*node.ready == "True" {
+        String::new()
+    } else {
+        format!(", and it stays cordoned until somebody runs `kubectl uncordon {}`", node.name)
+    };
+    format!(
+        "its hand-off had not ended {timeout} after it was empty (timeouts.handOff){stays}; then it was: {awaited}"
+    )
 }
 
 /// Why a plan ends with the hand-off that has failed.

@@ -105,13 +105,15 @@ fn completes(before: Option<&DrainPlanStatus>, status: &DrainPlanStatus) -> bool
 
 /// Whether the next run may begin: the one before has ended, and a window has opened since.
 fn begins_anew(plan: &DrainPlan, before: &DrainPlanStatus, status: &DrainPlanStatus) -> bool {
-    let (Some(last), Some(started)) = (&before.last_run, &status.started_at) else { return false };
+    let Some(last) = &before.last_run else { return false };
+    // Without a node to take it has not started yet.
+    let opened = |at: Timestamp| opened(plan, at).is_some_and(|opened| opened > last.finished_at.0);
     let run = before.run.unwrap_or(1);
     last.run == run
         && status.run == Some(run + 1)
         && before.last_run == status.last_run
         && !before.nodes.iter().any(|node| in_progress(node.phase))
-        && opened(plan, started.0).is_some_and(|opened| opened > last.finished_at.0)
+        && status.started_at.as_ref().is_none_or(|at| opened(at.0))
 }
 
 /// How many nodes a plan may have in progress.

@@ -176,7 +176,7 @@ fn a_hand_off_that_fails_says_why_and_ends_the_plan() {
     assert_eq!(world.decide().wake_at, Some(START + SignedDuration::from_secs(600)));
     world.wait(600);
     let told = told(&mut world);
-    let text = "its hand-off had not ended 10m after it was empty (timeouts.handOff): waits until it has rebooted; \
+    let text = "its hand-off had not ended 10m after it was empty (timeouts.handOff); then it was: waits until it has rebooted; \
                 its boot ID is still boot";
     let node = world.node_status("p", "a");
     assert_eq!((node.reason.as_deref(), node.message.as_deref()), (Some("HandOffTimedOut"), Some(text)));

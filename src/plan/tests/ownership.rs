@@ -194,3 +194,16 @@ fn the_order_in_which_plans_are_observed_does_not_matter() {
     world.plans.readable.reverse();
     assert_eq!(world.decide(), decisions);
 }
+
+#[test]
+fn a_cordon_that_a_hand_off_has_left_is_taken_up_with_its_node_and_lifted() {
+    let mut world = World::new().node("a").plan("p", &over(&["a"], &json!({})));
+    world.set_node("a", |node| {
+        node.unschedulable = true;
+        node.annotated = true;
+        node.annotations.insert(names::LEFT_CORDONED.into(), "old".into());
+    });
+    world.run(None);
+    assert_eq!(world.phase("p"), PlanPhase::Completed);
+    assert!(!world.cordoned("a") && world.marks("a").is_empty(), "{:?}", world.marks("a"));
+}

@@ -152,3 +152,14 @@ fn many_nodes_are_not_looked_at_in_every_decision() {
     world.run(Some("spare"));
     assert_eq!((world.phase("p"), world.status("p").preflight_at.clone()), (PlanPhase::Completed, None));
 }
+
+#[test]
+fn a_name_without_a_node_is_said_before_the_night() {
+    let mut world = World::new()
+        .node("a")
+        .service("web", &["a"], None)
+        .plan("p", &over(&["a", "gohst"], &json!({"preflightOnly": true})));
+    world.run(None);
+    let (passed, message) = condition(&world, "PreflightPassed").unwrap();
+    assert!(passed == "False" && message.ends_with("; there is no node gohst"), "{message}");
+}

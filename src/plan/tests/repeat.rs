@@ -174,6 +174,7 @@ fn suspended_between_runs_none_begins() {
     go_to(&mut world, SECOND);
     world.run(Some("c"));
     assert_eq!((world.phase("p"), runs(&world).0), (PlanPhase::Suspended, Some(1)));
+    assert_eq!((ready(&world).0.as_str(), ready(&world).1.as_str()), ("False", "Suspended"));
     world.edit_plan("p", |plan| plan.spec.suspend = false);
     go_to(&mut world, SECOND + 60);
     world.run(Some("c"));
@@ -211,4 +212,15 @@ fn a_schedule_that_is_spoilt_between_runs_is_said() {
     world.run(Some("c"));
     assert_eq!((ready(&world).1.as_str(), stalled(&world)), ("Completed", None));
     assert_eq!(runs(&world).0, Some(1));
+}
+
+#[test]
+fn windows_that_touch_each_other_without_end_bring_no_run() {
+    let mut spec = weekly(&["a", "b"], &json!({}));
+    spec["windows"] = json!([{"schedule": "0 0 * * *", "duration": "24h"}]);
+    let mut world = two_nodes().plan("p", &spec);
+    world.run(Some("c"));
+    assert_eq!((world.phase("p"), stalled(&world).as_deref()), (PlanPhase::Pending, Some("InvalidSpec")));
+    assert!(ready(&world).2.contains("write windows with time between them"), "{:?}", ready(&world));
+    assert!(world.evicted.is_empty());
 }
