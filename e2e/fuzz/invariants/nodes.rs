@@ -114,9 +114,7 @@ impl Nodes {
                 let ill = &*before.ready != "True";
                 hold(LEFT_BEHIND, left && ill && unmarked(after), || {
                     format!("{name} is left cordoned as {after:?}")
-                })?;
-                self.cordoned.insert(after.uid.clone(), By::Others);
-                Ok(())
+                })
             }
             NodeChange::Keep { .. } => {
                 let kept = !after.unschedulable || after.annotations.contains_key(names::KEPT_CORDONED);
