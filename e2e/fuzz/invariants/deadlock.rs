@@ -28,6 +28,8 @@ pub struct Deadlocks {
     since: BTreeMap<(Text, Text), Timestamp>,
     /// When the youngest pod without a node was created.
     newest: Option<Timestamp>,
+    /// When each process has begun to act, and when it decided first after that: it reads the plans before.
+    decides: BTreeMap<usize, (Timestamp, Timestamp)>,
     /// Without the right to evict other things are said first.
     unsure: bool,
 }
@@ -65,8 +67,12 @@ impl Deadlocks {
                 let known = decider.behind_since(moment.wall);
                 let yields = world.store().plans().filter_map(|plan| plan.status.as_ref());
                 let last = yields.flat_map(|status| &status.yielded).map(|node| node.at.0).max();
-                let changed =
-                    [Some(world.led_since(*process)), self.newest, last].into_iter().flatten().max();
+                let led = world.led_since(*process);
+                let first = self.decides.entry(*process).or_insert((led, moment.wall));
+                if first.0 != led {
+                    *first = (led, moment.wall);
+                }
+                let changed = [Some(first.1.max(led)), self.newest, last].into_iter().flatten().max();
                 for ((one, other), since) in &self.since {
                     let since = changed.map_or(*since, |changed| changed.max(*since));
                     let long = known.duration_since(since) > LONG;
