@@ -222,6 +222,27 @@ async fn own_pod_is_handed_over(bed: Bed) -> Result<()> {
     processes.stop_all().await
 }
 
+/// The node of the controller's own pod is drained, each pod moved once and that one last.
+async fn drains_its_own_node(
+    bed: &Bed,
+    processes: &mut Processes<'_>,
+    node: &str,
+    own: &Pod,
+    web: &[Pod],
+) -> Result<()> {
+    let drained = async {
+        let plan = bed.plan("plan", over(&[node.to_owned()], "2m", "Uncordon")).await?;
+        plan.ends(PlanPhase::Completed, PATIENCE).await
+    };
+    tokio::select! {
+        status = drained => { status?; }
+        failed = processes.tend() => { failed?; }
+    }
+    let originals: Vec<&Pod> = web.iter().chain([own]).collect();
+    let evictions = ensure_moved_once(bed, &originals)?;
+    last_of_its_node(&evictions, own, web).map(drop)
+}
+
 async fn own_pod_without_another(bed: Bed) -> Result<()> {
     let [node] = bed.nodes(["a"], 3).await?;
     bed.space.budget("web", &["web"], json!({"maxUnavailable": 1})).await?;
@@ -236,18 +257,7 @@ async fn own_pod_without_another(bed: Bed) -> Result<()> {
     let mut processes = Processes { bed: &bed, running: BTreeMap::new(), logs: BTreeMap::new() };
     processes.lead(&own.name_any()).await?;
     let leases = Recorder::start(bed.installation.leases(), None).await?;
-    let drained = async {
-        let plan = bed.plan("plan", over(std::slice::from_ref(&node), "2m", "Uncordon")).await?;
-        plan.ends(PlanPhase::Completed, PATIENCE).await
-    };
-    tokio::select! {
-        status = drained => { status?; }
-        failed = processes.tend() => { failed?; }
-    }
-
-    let originals: Vec<&Pod> = web.iter().chain([&own]).collect();
-    let evictions = ensure_moved_once(&bed, &originals)?;
-    last_of_its_node(&evictions, &own, &web)?;
+    drains_its_own_node(&bed, &mut processes, &node, &own, &web).await?;
     let told = "released the lease";
     ensure!(processes.log(&own.name_any()).contains(told), "it has not logged \"{told}\"");
     let held: Vec<String> = holders(&leases).into_iter().map(|(_, holder)| holder).collect();
@@ -296,17 +306,7 @@ async fn own_pod_whose_stand_in_is_dead(bed: Bed) -> Result<()> {
     processes.running.get(&other.name_any()).context("it has started")?.kill()?;
     let leases = Recorder::start(bed.installation.leases(), None).await?;
 
-    let drained = async {
-        let plan = bed.plan("plan", over(std::slice::from_ref(&node), "2m", "Uncordon")).await?;
-        plan.ends(PlanPhase::Completed, PATIENCE).await
-    };
-    tokio::select! {
-        status = drained => { status?; }
-        failed = processes.tend() => { failed?; }
-    }
-    let originals: Vec<&Pod> = web.iter().chain([&own]).collect();
-    let evictions = ensure_moved_once(&bed, &originals)?;
-    last_of_its_node(&evictions, &own, &web)?;
+    drains_its_own_node(&bed, &mut processes, &node, &own, &web).await?;
     let held: Vec<String> = holders(&leases).into_iter().map(|(_, holder)| holder).collect();
     let [first, free, again, ..] = held.as_slice() else { anyhow::bail!("the lease was held by {held:?}") };
     ensure!(free.is_empty() && first == again, "the lease was held by {held:?}");

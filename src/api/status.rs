@@ -99,8 +99,19 @@ impl DrainPlanStatus {
     /// Whether the plan has ended, or is between two runs.
     #[must_use]
     pub fn run_has_ended(&self) -> bool {
-        let run = self.run.unwrap_or(1);
-        self.finished_at.is_some() || self.last_run.as_ref().is_some_and(|last| last.run == run)
+        self.finished_at.is_some() || self.ended_run().is_some()
+    }
+
+    /// The present run, if it has ended and another one may follow.
+    #[must_use]
+    pub fn ended_run(&self) -> Option<&LastRun> {
+        self.last_run.as_ref().filter(|last| last.run == self.present_run())
+    }
+
+    /// The number of the present run.
+    #[must_use]
+    pub fn present_run(&self) -> i32 {
+        self.run.unwrap_or(1)
     }
 }
 

@@ -86,24 +86,18 @@ pub fn publish(publisher: &Publisher, cluster: &Cluster, often: &mut Often, Told
         let regarding = match (notice.subject, &plan) {
             (Subject::Plan, None) => continue,
             (Subject::Plan, Some(plan)) => plan.object_ref(&()),
-            (Subject::Node { name, uid }, _) => ObjectReference {
-                api_version: Some("v1".to_owned()),
-                kind: Some("Node".to_owned()),
-                name: Some(name),
-                uid: Some(uid),
-                ..ObjectReference::default()
-            },
+            (Subject::Node { name, uid }, _) => reference("v1", "Node", None, name, uid),
             (Subject::Pod { namespace, name }, _) => {
                 let key = PodKey { namespace: namespace.as_str().into(), name: name.as_str().into() };
                 let Some(pod) = cluster.pod(&key) else { continue };
                 let Some(uid) = often.may(&pod.uid, notice.reason) else { continue };
-                namespaced("v1", "Pod", namespace, name, uid)
+                reference("v1", "Pod", Some(namespace), name, uid)
             }
             (Subject::Budget { namespace, name }, _) => {
                 let key = BudgetKey { namespace: namespace.as_str().into(), name: name.as_str().into() };
                 let Some(budget) = cluster.budget(&key) else { continue };
                 let Some(uid) = often.may(&budget.uid, notice.reason) else { continue };
-                namespaced("policy/v1", "PodDisruptionBudget", namespace, name, uid)
+                reference("policy/v1", "PodDisruptionBudget", Some(namespace), name, uid)
             }
         };
         publisher.publish(events::Notice {
@@ -119,17 +113,17 @@ pub fn publish(publisher: &Publisher, cluster: &Cluster, often: &mut Often, Told
     }
 }
 
-fn namespaced(
+fn reference(
     api_version: &str,
     kind: &str,
-    namespace: String,
+    namespace: Option<String>,
     name: String,
     uid: String,
 ) -> ObjectReference {
     ObjectReference {
         api_version: Some(api_version.to_owned()),
         kind: Some(kind.to_owned()),
-        namespace: Some(namespace),
+        namespace,
         name: Some(name),
         uid: Some(uid),
         ..ObjectReference::default()
@@ -188,4 +182,21 @@ fn outlook(outlook: Outlook) -> &'static str {
 /// A label takes only reasons that this version knows.
 fn reason(pod: &WaitingPod) -> &'static str {
     Reason::parse(&pod.reason).map_or("Other", Reason::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_object_is_told_of_one_reason_every_five_minutes() {
+        let mut often = Often::default();
+        assert_eq!(often.may("uid-a", "BudgetNeverAllows").as_deref(), Some("uid-a"));
+        assert_eq!(often.may("uid-a", "BudgetNeverAllows"), None);
+        assert!(often.may("uid-a", "BudgetUnhealthy").is_some(), "another reason");
+        assert!(often.may("uid-b", "BudgetNeverAllows").is_some(), "another object");
+        tokio::time::advance(APART).await;
+        assert!(often.may("uid-a", "BudgetNeverAllows").is_some());
+        assert_eq!(often.told.len(), 1, "what is long ago is forgotten");
+    }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::memory::Record;
 use super::ownership::{self, Claim};
 use super::run::Run;
-use super::{Action, Round, words};
+use super::{Round, words};
 use crate::api::{NodePhase, NodeReason, Then, Until, names};
 use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Node, Text};
@@ -139,13 +139,8 @@ impl Run<'_> {
         if ownership::is_announced(node) && Claim::on(node).is_some() {
             return;
         }
-        if self.has_finalizer() {
-            let since = record.started_at.or(record.drained_at).unwrap_or_default();
-            let change = ownership::hand_off(&self.name, &self.uid, self.memory.run, since);
-            self.actions.push(ownership::patch(node, change));
-        } else if !self.actions.contains(&Action::AddFinalizer) {
-            self.actions.push(Action::AddFinalizer);
-        }
+        let since = record.started_at.or(record.drained_at).unwrap_or_default();
+        self.hold(node, ownership::hand_off(&self.name, &self.uid, self.memory.run, since));
     }
 }
 

@@ -177,13 +177,11 @@ impl Memory {
             nodes.insert(Text::from(node.name.as_str()), record);
         }
         let ended = |phase: PlanPhase| matches!(phase, PlanPhase::Completed | PlanPhase::Failed);
-        // As `DrainPlanStatus::run_has_ended` has it.
-        let run = status.run.unwrap_or(1);
         let finished = status.finished_at.as_ref().map(|time| (time.0, status.phase));
-        let last = status.last_run.as_ref().filter(|last| last.run == run);
-        let finished = finished.or_else(|| last.map(|last| (last.finished_at.0, Some(last.phase))));
+        let finished =
+            finished.or_else(|| status.ended_run().map(|last| (last.finished_at.0, Some(last.phase))));
         Self {
-            run,
+            run: status.present_run(),
             last: status.last_run.clone(),
             started_at: status.started_at.as_ref().map(|time| time.0),
             finished: finished

@@ -7,7 +7,7 @@ use super::report::number;
 use super::run::Run;
 use super::survey::{Survey, Surveyed};
 use super::{Round, brief, conditions::Said, gates, words};
-use crate::api::{NodeReason, Outlook, condition};
+use crate::api::{NodeReason, condition};
 use crate::cluster::Text;
 use crate::explain::Treatment;
 
@@ -24,14 +24,13 @@ impl Run<'_> {
     }
 
     /// When many nodes are looked at next; at once if the spec has changed since.
-    fn looks_again_at(&self, nodes: usize, now: Timestamp) -> Option<Timestamp> {
+    fn looks_again_at(&self, at: Option<Timestamp>, nodes: usize, now: Timestamp) -> Option<Timestamp> {
         let status = self.plan.status.as_ref()?;
         let said = |found: &Condition| found.type_ == condition::PREFLIGHT_PASSED;
         let wait =
             if status.conditions.iter().any(said) { Self::between_looks(nodes) } else { FOR_AN_ANSWER };
         let same = status.observed_generation == self.plan.metadata.generation;
-        let at = self.memory.preflight_at.filter(|at| same && *at <= now)?;
-        at.checked_add(wait).ok()
+        at.filter(|at| same && *at <= now)?.checked_add(wait).ok()
     }
 
     /// Whether the plan may only look. A run that has started is not taken back; `suspend` holds that.
@@ -41,23 +40,22 @@ impl Run<'_> {
 
     /// Judges all nodes. Where they are many this takes so long that it is not done in every decision: other plans wait.
     pub fn look(&mut self, round: &mut Round<'_>) {
-        let nodes = self.not_taken().len();
-        if self.stalled.is_some() || nodes <= FEW {
-            self.memory.preflight_at = None;
-        } else {
-            let due = self.looks_again_at(nodes, round.now).filter(|due| *due > round.now);
+        let looked_at = self.memory.preflight_at.take();
+        if self.stalled.is_some() {
+            return;
+        }
+        let nodes = self.not_taken();
+        if nodes.len() > FEW {
+            let due = self.looks_again_at(looked_at, nodes.len(), round.now).filter(|due| *due > round.now);
+            round.wake(due.unwrap_or(round.now + Self::between_looks(nodes.len())));
             self.rests = due.is_some();
-            round.wake(due.unwrap_or(round.now + Self::between_looks(nodes)));
             if self.rests {
                 return;
             }
             self.memory.preflight_at = Some(round.now);
         }
-        if self.stalled.is_some() {
-            return;
-        }
         self.rights_known = true;
-        for node in self.not_taken() {
+        for node in nodes {
             let why = self.in_the_way(round, &node).or_else(|| gates::control_plane(round, &node));
             let Some(survey) = self.surveys.get(&node.name) else {
                 self.pending.extend(why.map(|why| (node.name.clone(), why)));
@@ -107,16 +105,9 @@ pub fn summary(run: &Run<'_>) -> String {
         words::count(total, "node"),
         words::count(pods, "eviction")
     );
-    let held = free.iter().flat_map(|survey| survey.waiting());
-    let held = held.filter(|surveyed| {
-        surveyed.judgement.wait.as_ref().is_some_and(|wait| wait.outlook != Outlook::WillClear)
-    });
-    let held: Vec<String> = held
-        .map(|surveyed| {
-            let reason = surveyed.judgement.wait.as_ref().map(|wait| wait.reason.as_str());
-            format!("{}/{} ({})", surveyed.pod.namespace, surveyed.pod.name, reason.unwrap_or_default())
-        })
-        .collect();
+    let held = free.iter().flat_map(|survey| survey.held());
+    let held: Vec<String> =
+        held.map(|(pod, wait)| format!("{}/{} ({})", pod.namespace, pod.name, wait.reason)).collect();
     if !held.is_empty() {
         let pods = words::count(held.len(), "pod");
         text.extend(["; ", &pods, " could not go now: ", &words::list(&held)]);

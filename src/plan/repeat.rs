@@ -23,7 +23,8 @@ impl Run<'_> {
 
     /// Whether the status says that a run has ended, and the next one has not begun.
     pub fn is_between_runs(&self) -> bool {
-        self.memory.finished.is_some() && Memory::of(self.plan).finished.is_some()
+        self.memory.finished.is_some()
+            && self.plan.status.as_ref().is_some_and(DrainPlanStatus::run_has_ended)
     }
 
     /// Whether there is more to come of this plan.

@@ -116,7 +116,7 @@ fn is_listed(run: &Run<'_>, name: &Text, reason: NodeReason) -> bool {
     match reason {
         NodeReason::Blocked | NodeReason::ClaimedByOther => true,
         NodeReason::ControlPlaneAtRisk => run.only_looks(),
-        _ => run.only_looks() && run.surveys.get(name).is_some_and(Survey::may_take_long),
+        _ => run.only_looks() && run.surveys.get(name).is_some_and(|survey| survey.held().next().is_some()),
     }
 }
 

@@ -10,7 +10,7 @@ use super::calendar::Calendar;
 use super::gates::health::Health;
 use super::hours::Hours;
 use super::memory::{Memory, Record, Yielded};
-use super::ownership::{self, Claim};
+use super::ownership::{self, Claim, NodeChange};
 use super::selection::{Selection, select};
 use super::survey::Survey;
 use super::{Action, Decision, Round, report, returns, volumes, words};
@@ -283,11 +283,16 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Claims a node that the status already says is Draining; the finalizer comes first.
+    /// Claims a node that the status already says is Draining.
     fn claim(&mut self, node: &Node, since: Timestamp) {
+        let claim = ownership::claim(&self.name, &self.uid, self.memory.run, since);
+        self.hold(node, claim);
+    }
+
+    /// Puts a mark of ours on a node; the finalizer comes first.
+    pub fn hold(&mut self, node: &Node, change: NodeChange) {
         if self.has_finalizer() {
-            let claim = ownership::claim(&self.name, &self.uid, self.memory.run, since);
-            self.actions.push(ownership::patch(node, claim));
+            self.actions.push(ownership::patch(node, change));
         } else if !self.actions.contains(&Action::AddFinalizer) {
             self.actions.push(Action::AddFinalizer);
         }

@@ -115,10 +115,11 @@ impl Survey {
         self.pods.iter().filter(|surveyed| surveyed.judgement.wait.is_some())
     }
 
-    /// Whether a pod waits for more than time.
-    pub fn may_take_long(&self) -> bool {
-        let long = |wait: &Wait| wait.outlook != Outlook::WillClear;
-        self.pods.iter().filter_map(|surveyed| surveyed.judgement.wait.as_ref()).any(long)
+    /// The pods that wait for more than time, and for what.
+    pub fn held(&self) -> impl Iterator<Item = (&Pod, &Wait)> {
+        let waits =
+            self.pods.iter().filter_map(|surveyed| Some((&*surveyed.pod, surveyed.judgement.wait.as_ref()?)));
+        waits.filter(|(_, wait)| wait.outlook != Outlook::WillClear)
     }
 
     /// The pods that nothing but a change by somebody will let go.

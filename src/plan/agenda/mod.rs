@@ -27,7 +27,7 @@ use kube::core::{ObjectMeta, Status};
 use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Settings};
 use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
-use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, Text};
+use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, Pdb, Text};
 use hand_over::HandOver;
 use pace::{Few, Task, Tasks};
 
@@ -165,17 +165,18 @@ impl Agenda {
         if effect.as_ref().is_none_or(|effect| effect.changed) {
             self.decide_soon(now);
         }
-        if effect.as_ref().is_some_and(|effect| effect.changed && self.has_room(effect)) {
+        let budget = effect.as_ref().and_then(|effect| self.changed_budget(effect));
+        if budget.is_some_and(|budget| budget.status.disruptions_allowed > 0) {
             self.decide_now(now);
         }
         effect
     }
 
-    /// Whether it is about a budget that allows an eviction.
-    fn has_room(&self, effect: &Effect) -> bool {
+    /// The budget that a change is about.
+    fn changed_budget(&self, effect: &Effect) -> Option<&Arc<Pdb>> {
+        let about = effect.changed && effect.kind == ObjectKind::PodDisruptionBudget;
         let key = || BudgetKey { namespace: effect.namespace.clone(), name: effect.name.clone() };
-        effect.kind == ObjectKind::PodDisruptionBudget
-            && self.cluster.budget(&key()).is_some_and(|budget| budget.status.disruptions_allowed > 0)
+        about.then(key).and_then(|key| self.cluster.budget(&key))
     }
 
     /// Takes in what the watch of plans reports.
@@ -186,10 +187,7 @@ impl Agenda {
 
     fn take_in(&mut self, change: cluster::Change, now: Moment) -> Option<Effect> {
         let effect = self.cluster.observe(change);
-        if let Some(effect) = &effect
-            && effect.changed
-            && effect.kind == ObjectKind::PodDisruptionBudget
-        {
+        if let Some(effect) = &effect {
             self.read_scales_again(effect, now);
         }
         effect

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::pace::Task;
 use super::{Agenda, Errand, Moment};
 use crate::budget::scales_of;
-use crate::cluster::{BudgetKey, Effect, OwnerRef, Scale, Text};
+use crate::cluster::{Effect, OwnerRef, Scale, Text};
 
 /// A scale that a decision waits on without an event to come is read again so often.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -13,8 +13,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 impl Agenda {
     /// A budget's numbers have changed: so may have the scales that were read for it.
     pub(super) fn read_scales_again(&mut self, effect: &Effect, now: Moment) {
-        let key = BudgetKey { namespace: effect.namespace.clone(), name: effect.name.clone() };
-        let Some(budget) = self.cluster.budget(&key) else { return };
+        let Some(budget) = self.changed_budget(effect) else { return };
         let mut read_before = scales_of(&self.cluster, budget);
         read_before.retain(|(_, owner)| self.cluster.scale(&owner.uid).is_some());
         for (namespace, owner) in read_before {

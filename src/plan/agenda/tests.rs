@@ -423,3 +423,31 @@ fn what_is_not_written_yet_is_written_before_the_lease_is_handed_over() {
     agenda.follow(with("x"), Duration::ZERO, at(30));
     write_of(&agenda.take_errands());
 }
+
+#[test]
+fn a_budget_with_room_is_decided_on_at_once_and_other_changes_some_milliseconds_later() {
+    let budget = |version: u64, allowed: i32| {
+        let json = json!({
+            "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web",
+                "resourceVersion": version.to_string()},
+            "spec": {"maxUnavailable": 1},
+            "status": {"disruptionsAllowed": allowed},
+        });
+        ObjectChange::Applied(Raw::decode(ObjectKind::PodDisruptionBudget, &json.to_string()))
+    };
+    let mut agenda = leading();
+    turn(&mut agenda, at(100));
+    agenda.observe(budget(1, 0), at(101));
+    assert_eq!(agenda.decide_at(), at(105).steady);
+    agenda.observe(budget(2, 1), at(102));
+    assert_eq!(agenda.decide_at(), at(102).steady);
+    // Decisions that take long leave as much time again to others.
+    let decisions = agenda.decide(true, at(103)).unwrap();
+    agenda.follow(decisions, Duration::from_millis(20), at(103));
+    agenda.observe(budget(3, 2), at(124));
+    assert_eq!(agenda.decide_at(), at(143).steady);
+    // After a quiet while nothing waits.
+    turn(&mut agenda, at(200));
+    agenda.observe(budget(4, 0), at(300));
+    assert_eq!(agenda.decide_at(), (at(300).steady + COALESCE));
+}
