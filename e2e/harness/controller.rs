@@ -109,12 +109,24 @@ impl Controller {
 
     /// Waits until what it answers to a GET contains this.
     pub async fn says(&self, path: &str, part: &str, within: Duration) -> Result<()> {
+        self.answers(path, &format!("\"{part}\""), within, |answer| answer.contains(part)).await?;
+        Ok(())
+    }
+
+    /// Waits until what it answers to a GET is like this; the answer.
+    pub async fn answers(
+        &self,
+        path: &str,
+        what: &str,
+        within: Duration,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<String> {
         let deadline = Instant::now() + within;
         loop {
             match self.get(path).await {
-                Ok(answer) if answer.contains(part) => return Ok(()),
+                Ok(answer) if wanted(&answer) => return Ok(answer),
                 _ if Instant::now() < deadline => tokio::time::sleep(ASK_EVERY).await,
-                last => bail!("{path} has not said \"{part}\" for {} s: {last:?}", within.as_secs()),
+                last => bail!("{path} has not said {what} for {} s: {last:?}", within.as_secs()),
             }
         }
     }

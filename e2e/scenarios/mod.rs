@@ -7,6 +7,7 @@ mod gates;
 mod gentle;
 mod gitops;
 mod hand_off;
+mod metrics;
 mod own_pod;
 mod ownership;
 mod pace;
@@ -55,6 +56,7 @@ pub fn all() -> Vec<Case> {
         versions::cases(),
         windows::cases(),
         hand_off::cases(),
+        metrics::cases(),
     ];
     let mut all: Vec<Case> = themes.into_iter().flatten().collect();
     all.sort_by_key(|case| case.number);

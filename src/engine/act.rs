@@ -16,13 +16,13 @@ use tokio::sync::watch;
 
 use super::call::{CallError, result_of, within};
 use super::lease::{Leadership, Resign};
-use super::metrics::{EvictionResult, Metrics};
+use super::metrics::Metrics;
 use super::pace::Pace;
 use super::watch::seen;
-use super::{rights, scales};
+use super::{answers, report, rights, scales};
 use crate::api::{DrainPlan, names};
 use crate::cluster::{OwnerRef, PodKey, Scale, Text, Watched, kinds};
-use crate::plan::{Answer, Errand, Evict, Failure, NodeChange, Outcome, StatusWrite, causes};
+use crate::plan::{Answer, Errand, Evict, Failure, NodeChange, Outcome, StatusWrite};
 
 /// Who writes, as `managedFields` shows it.
 const FIELD_MANAGER: &str = "drainplan";
@@ -116,6 +116,11 @@ impl Hands {
             within(self.limit(CALL_LIMIT).await, plans.patch_status(&name, &params, &Patch::Apply(&patch)))
                 .await;
         self.metrics.status_write(result_of(&result));
+        if result.is_ok() {
+            for took in report::drained(plan.status.as_ref(), &status) {
+                self.metrics.node_drained(took);
+            }
+        }
         let uid = plan.uid().unwrap_or_default();
         Outcome::Status { uid, counted, notices, result: result.map_err(Failure::from) }
     }
@@ -201,7 +206,8 @@ impl Hands {
     /// Evicts exactly the pod that was decided on.
     async fn evict(self, eviction: Evict) -> Outcome {
         let answer = self.ask(&eviction).await;
-        self.metrics.eviction(eviction_result(&answer));
+        let (code, cause) = answers::counted(&answer);
+        self.metrics.eviction(code, cause);
         let answer = answer.unwrap_or_else(|error| match error {
             CallError::NotSent => Answer::Withdrawn,
             other => Answer::Unanswered(other.into()),
@@ -250,26 +256,6 @@ impl Hands {
 
 fn is_still(pod: &ObjectMeta, eviction: &Evict) -> bool {
     eviction.is_about(pod.uid.as_deref(), pod.deletion_timestamp.is_some())
-}
-
-fn eviction_result(answer: &Result<Answer, CallError>) -> EvictionResult {
-    match answer {
-        Ok(Answer::Accepted) => EvictionResult::Accepted,
-        Ok(Answer::Withdrawn) | Err(CallError::NotSent) => EvictionResult::Gone,
-        Err(CallError::Timeout(_)) => EvictionResult::Timeout,
-        Err(CallError::Kube(_)) | Ok(Answer::Unanswered(_)) => EvictionResult::Failed,
-        Ok(Answer::Refused(status)) => {
-            let by_budget = causes(status).any(|cause| cause == "DisruptionBudget");
-            match status.code {
-                _ if by_budget => EvictionResult::Refused,
-                500 if status.reason.is_empty() => EvictionResult::Refused,
-                409 => EvictionResult::Conflict,
-                429 => EvictionResult::Throttled,
-                403 | 422 => EvictionResult::Denied,
-                _ => EvictionResult::Failed,
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl Controller {
         let Some(decisions) = self.agenda.decide(may_act, now) else { return };
         let took = started.elapsed();
         self.parts.metrics.decision(took);
-        report::gauges(&self.parts.metrics, &self.agenda.plans().view());
+        report::show(&self.parts.metrics, self.agenda.plans().view(), &decisions);
         self.tell_unreadable();
         self.agenda.follow(decisions, took, now);
     }

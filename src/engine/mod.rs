@@ -4,6 +4,7 @@
 //! cluster and calls `plan::decide`, [`act`] does what was decided.
 
 mod act;
+mod answers;
 pub mod call;
 mod controller;
 pub mod events;

@@ -1,61 +1,41 @@
 //! What the loop tells dashboards: gauges over all plans, and events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource as _, ResourceExt as _};
 use tokio::time::Instant;
 
 use super::events::{self, Publisher};
-use super::metrics::{Metrics, Waiting};
-use crate::api::{DrainPlan, NodePhase, Outlook, PlanPhase, Reason, WaitingPod};
+use super::metrics::Metrics;
+use crate::api::{DrainPlan, DrainPlanStatus, NodeStatus};
 use crate::cluster::{BudgetKey, Cluster, PodKey};
-use crate::plan::{Plans, Severity, Subject, Told, Unreadable};
+use crate::plan::{Decisions, Plans, Severity, Subject, Told, Unreadable};
 
 /// What lies between two events on an object of somebody else's for one reason.
 const APART: Duration = Duration::from_mins(5);
 
-/// Sets the gauges from what the plans' statuses say.
-pub fn gauges(metrics: &Metrics, plans: &Plans) {
-    let mut phases: BTreeMap<&'static str, i64> = BTreeMap::new();
-    let mut nodes: BTreeMap<&'static str, i64> = BTreeMap::new();
-    let mut waiting: BTreeMap<(&'static str, &'static str), (i64, Timestamp)> = BTreeMap::new();
-    for plan in &plans.readable {
-        let Some(status) = &plan.status else { continue };
-        if let Some(phase) = status.phase {
-            *phases.entry(plan_phase(phase)).or_default() += 1;
-        }
-        if let Some(counts) = &status.node_counts {
-            for (phase, count) in [
-                (NodePhase::Pending, counts.pending),
-                (NodePhase::Draining, counts.draining),
-                (NodePhase::HandedOff, counts.handed_off),
-                (NodePhase::Done, counts.done),
-                (NodePhase::Failed, counts.failed),
-                (NodePhase::Skipped, counts.skipped),
-            ] {
-                *nodes.entry(node_phase(phase)).or_default() += i64::from(count);
-            }
-        }
-        if status.run_has_ended() {
-            continue;
-        }
-        for pod in status.nodes.iter().flat_map(|node| &node.waiting) {
-            let entry = waiting.entry((reason(pod), outlook(pod.outlook))).or_insert((0, pod.since.0));
-            *entry = (entry.0 + 1, entry.1.min(pod.since.0));
-        }
-    }
-    metrics.set_plans(&phases.into_iter().collect::<Vec<_>>());
-    metrics.set_nodes(&nodes.into_iter().collect::<Vec<_>>());
-    let waiting = waiting.into_iter().map(|((reason, outlook), (pods, since))| Waiting {
-        reason,
-        outlook,
-        pods,
-        since,
+/// Leaves what the metrics say of plans for the next scrape.
+pub fn show(metrics: &Metrics, plans: Plans, decisions: &Decisions) {
+    let waits = decisions.plans.iter();
+    let waits =
+        waits.filter_map(|decision| Some((decision.uid.as_str(), decision.waits.as_ref()?))).collect();
+    metrics.show(plans.readable, &waits);
+}
+
+/// How long the nodes took that a status calls drained and the one before did not.
+pub fn drained(old: Option<&DrainPlanStatus>, new: &DrainPlanStatus) -> Vec<Duration> {
+    let known = |node: &NodeStatus| {
+        let old = old.into_iter().flat_map(|old| &old.nodes).find(|old| old.uid == node.uid);
+        old.is_some_and(|old| old.drained_at == node.drained_at)
+    };
+    let new = new.nodes.iter().filter(|node| node.drained_at.is_some() && !known(node));
+    let took = new.filter_map(|node| {
+        let took = node.drained_at.as_ref()?.0.duration_since(node.started_at.as_ref()?.0);
+        Duration::try_from(took).ok()
     });
-    metrics.set_waiting(waiting.collect());
+    took.collect()
 }
 
 /// Publishes that a plan cannot be read.
@@ -149,44 +129,31 @@ impl Often {
     }
 }
 
-fn plan_phase(phase: PlanPhase) -> &'static str {
-    match phase {
-        PlanPhase::Pending => "Pending",
-        PlanPhase::Scheduled => "Scheduled",
-        PlanPhase::Running => "Running",
-        PlanPhase::Suspended => "Suspended",
-        PlanPhase::Completed => "Completed",
-        PlanPhase::Failed => "Failed",
-    }
-}
-
-fn node_phase(phase: NodePhase) -> &'static str {
-    match phase {
-        NodePhase::Pending => "Pending",
-        NodePhase::Draining => "Draining",
-        NodePhase::HandedOff => "HandedOff",
-        NodePhase::Done => "Done",
-        NodePhase::Failed => "Failed",
-        NodePhase::Skipped => "Skipped",
-    }
-}
-
-fn outlook(outlook: Outlook) -> &'static str {
-    match outlook {
-        Outlook::WillClear => "WillClear",
-        Outlook::MayClear => "MayClear",
-        Outlook::NeverClears => "NeverClears",
-    }
-}
-
-/// A label takes only reasons that this version knows.
-fn reason(pod: &WaitingPod) -> &'static str {
-    Reason::parse(&pod.reason).map_or("Other", Reason::as_str)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn status(nodes: &[(&str, Option<&str>)]) -> DrainPlanStatus {
+        let node = |(uid, drained): &(&str, Option<&str>)| {
+            serde_json::json!({"name": uid, "uid": uid, "phase": "Done", "podsLeft": 0, "podsEvicted": 0,
+                "startedAt": "2026-12-01T10:00:00Z", "drainedAt": drained})
+        };
+        serde_json::from_value(serde_json::json!({"nodes": nodes.iter().map(node).collect::<Vec<_>>()}))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_node_is_drained_once_in_each_run() {
+        let ten = Some("2026-12-01T10:10:00Z");
+        let new = status(&[("a", ten), ("b", None)]);
+        assert_eq!(drained(None, &new), [Duration::from_mins(10)]);
+        assert_eq!(drained(Some(&status(&[("a", None)])), &new), [Duration::from_mins(10)]);
+        assert!(drained(Some(&new), &new).is_empty(), "said before");
+        let next = status(&[("a", Some("2026-12-01T10:00:05Z"))]);
+        assert_eq!(drained(Some(&new), &next), [Duration::from_secs(5)], "another run");
+        let odd = status(&[("a", Some("2026-12-01T09:59:00Z"))]);
+        assert!(drained(None, &odd).is_empty(), "a clock that was set back says nothing");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn one_object_is_told_of_one_reason_every_five_minutes() {

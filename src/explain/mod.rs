@@ -34,6 +34,7 @@ use crate::budget::{self, Absent, Attainable, Cause, Computed, Moved, Shrunk, Ve
 use crate::cluster::{BudgetKey, Cluster, Oddity, OwnerRef, Pdb, Pod, Text};
 use case::Case;
 pub use findings::Found;
+pub use refusals::reason_of_answer;
 use view::View;
 
 /// Waiting times of the rules, an argument so that tests need no waiting.

@@ -3,7 +3,7 @@
 
 use super::case::Case;
 use super::{Said, words};
-use crate::api::Outlook;
+use crate::api::{Outlook, Reason};
 use crate::cluster::Refusal;
 
 /// What a refusal is about.
@@ -19,21 +19,44 @@ enum Kind {
     ServerError,
 }
 
-fn kind(refusal: &Refusal) -> Kind {
-    let message = &refusal.message;
-    let caused_by = |name: &str| refusal.causes.iter().any(|cause| &**cause == name);
+fn kind(code: u16, message: &str, caused_by: impl Fn(&str) -> bool) -> Kind {
     if caused_by("DisruptionBudget") || caused_by("NamespaceTerminating") {
         Kind::Elsewhere
     } else if message.contains("denied the request") || message.contains("denied request") {
         Kind::AdmissionDenied
-    } else if refusal.code == 500 && message.contains("failed calling webhook") {
+    } else if code == 500 && message.contains("failed calling webhook") {
         Kind::AdmissionUnavailable
-    } else if refusal.code == 403 {
+    } else if code == 403 {
         Kind::WithoutCause
-    } else if refusal.code == 429 || (matches!(refusal.code, 409 | 504) && about_budget(message)) {
+    } else if code == 429 || (matches!(code, 409 | 504) && about_budget(message)) {
         Kind::ApiThrottled
     } else {
         Kind::ServerError
+    }
+}
+
+/// The reason that an answer other than success amounts to by itself, whatever else is observed. `causes` are those of the
+/// Status, as reason and message.
+#[must_use]
+pub fn reason_of_answer(code: u16, message: &str, causes: &[(&str, &str)]) -> Reason {
+    let cause = |name: &str| causes.iter().find(|(reason, _)| *reason == name);
+    match kind(code, message, |name| cause(name).is_some()) {
+        Kind::Elsewhere => match cause("DisruptionBudget") {
+            None => Reason::NamespaceTerminating,
+            Some(_) if code == 403 => Reason::BudgetRefused,
+            // `eviction.go: createTooManyRequestsError` says it when the budget was not observed since its last change.
+            Some((_, why)) if why.contains("still being processed") => Reason::BudgetStale,
+            Some(_) => Reason::BudgetExhausted,
+        },
+        Kind::AdmissionDenied => Reason::AdmissionDenied,
+        Kind::AdmissionUnavailable => Reason::AdmissionUnavailable,
+        Kind::WithoutCause => Reason::Forbidden,
+        Kind::ApiThrottled => Reason::ApiThrottled,
+        // `eviction.go: Create`, an error without a type.
+        Kind::ServerError if code == 500 && message.contains("more than one PodDisruptionBudget") => {
+            Reason::MultipleBudgets
+        }
+        Kind::ServerError => Reason::ServerError,
     }
 }
 
@@ -43,7 +66,10 @@ fn about_budget(message: &str) -> bool {
 }
 
 fn of_kind<'a>(case: &Case<'_, 'a>, wanted: Kind) -> Option<&'a Refusal> {
-    case.refusal.filter(|refusal| kind(refusal) == wanted)
+    case.refusal.filter(|refusal| {
+        let caused_by = |name: &str| refusal.causes.iter().any(|cause| &**cause == name);
+        kind(refusal.code, &refusal.message, caused_by) == wanted
+    })
 }
 
 /// A refusal that may be for want of the right: only the authorizer can tell.

@@ -31,12 +31,12 @@ pub fn keep(status: &mut DrainPlanStatus) {
 }
 
 fn list_as_names(status: &mut DrainPlanStatus) {
-    // When the last node was done is needed for pace.soak.
+    // When the last node was done is needed for pace.soak. All that were done with it are listed once, and counted.
     let done = status.nodes.iter().filter(|node| node.phase == NodePhase::Done);
-    let last = done.max_by_key(|node| node.finished_at.as_ref().map(|at| at.0)).map(|node| node.name.clone());
+    let last = done.filter_map(|node| node.finished_at.as_ref().map(|at| at.0)).max();
     let rank = |node: &NodeStatus| match node.phase {
         NodePhase::Draining | NodePhase::HandedOff => 0,
-        NodePhase::Done if last.as_ref() == Some(&node.name) => 0,
+        NodePhase::Done if last.is_some() && node.finished_at.as_ref().map(|at| at.0) == last => 0,
         // That a hand-off has failed ends a plan, and is read back.
         NodePhase::Failed if node.reason.as_deref() == Some(NodeReason::HandOffTimedOut.as_str()) => 1,
         NodePhase::Failed => 2,

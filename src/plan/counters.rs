@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Round;
 use super::memory::Record;
 use super::report::number;
 use super::run::Run;
 use super::survey::Surveyed;
+use super::{Round, Waits};
 use crate::api::{
     BudgetNumbers, BudgetStatus, NodeCounts, NodePhase, NodeReason, NodeStatus, PodCounts, Reason,
 };
@@ -38,6 +38,17 @@ fn open<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Surveyed> {
         move |name: &Text| run.memory.nodes.get(name).map_or_else(|| blocked(name), Record::in_progress);
     let surveys = run.surveys.iter().filter(move |(name, _)| open(name));
     surveys.flat_map(|(_, survey)| survey.waiting())
+}
+
+/// How many pods wait for what, on nodes that something is still done about.
+pub fn waits(run: &Run<'_>) -> Waits {
+    let mut waits = Waits::new();
+    if run.memory.finished.is_none() {
+        for wait in open(run).filter_map(|surveyed| surveyed.judgement.wait.as_ref()) {
+            *waits.entry((wait.reason, wait.outlook)).or_default() += 1;
+        }
+    }
+    waits
 }
 
 /// The nodes that have ended with pods on them. Nobody looks at them any more: what they list counts.

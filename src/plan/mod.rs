@@ -56,7 +56,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
-use crate::api::{DrainPlan, DrainPlanStatus, IntOrPercent, NodePhase};
+use crate::api::{DrainPlan, DrainPlanStatus, IntOrPercent, NodePhase, Outlook, Reason};
 use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{BudgetKey, Cluster, Node, Oddity, OwnerRef, PodKey, Text};
 use crate::explain::{Explainer, Patience};
@@ -105,7 +105,12 @@ pub struct Decision {
     pub status: Option<DrainPlanStatus>,
     /// What to do, in order.
     pub actions: Vec<Action>,
+    /// How many pods wait for what; `None` where nobody looked, and it is as it was.
+    pub waits: Option<Waits>,
 }
+
+/// How many pods wait, by reason and outlook. A status lists some of them only.
+pub type Waits = BTreeMap<(Reason, Outlook), usize>;
 
 /// What to do for all plans, and when to look again if nothing happens.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -13,7 +13,7 @@ use super::memory::{Memory, Record, Yielded};
 use super::ownership::{self, Claim, NodeChange};
 use super::selection::{Selection, select};
 use super::survey::Survey;
-use super::{Action, Decision, Round, report, returns, volumes, words};
+use super::{Action, Decision, Round, counters, report, returns, volumes, words};
 use crate::api::{DrainPlan, NodePhase, NodeReason, PodPolicy, names};
 use crate::cluster::{Node, Text};
 
@@ -364,7 +364,8 @@ impl<'a> Run<'a> {
         } else {
             Some(report::status(&self, round))
         };
-        Decision { plan: self.name, uid: self.uid, status, actions: self.actions }
+        let waits = (!self.rests).then(|| counters::waits(&self));
+        Decision { plan: self.name, uid: self.uid, status, actions: self.actions, waits }
     }
 
     /// How long a node may take.

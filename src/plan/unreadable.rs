@@ -74,6 +74,7 @@ pub fn last_actions(plans: &Plans, cluster: &Cluster) -> Vec<Decision> {
         uid: plan.uid().to_owned(),
         status: None,
         actions: vec![Action::RemoveFinalizer],
+        waits: None,
     };
     plans.map(decision).collect()
 }

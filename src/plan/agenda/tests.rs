@@ -356,7 +356,7 @@ fn the_right_is_asked_for_once_at_a_time_again_when_it_is_denied_and_after_a_ref
 fn hand_over() -> Decisions {
     let hand_over = Action::HandOver { pod: "uid-own".into(), to: "other".into() };
     let actions = vec![Action::Evict(eviction()), hand_over];
-    let decision = Decision { plan: "p".into(), uid: "uid-p".into(), status: None, actions };
+    let decision = Decision { plan: "p".into(), uid: "uid-p".into(), status: None, actions, waits: None };
     Decisions { plans: vec![decision], ..Decisions::default() }
 }
 
