@@ -29,8 +29,8 @@ demo-selfcheck: testbed ## Proves that the demo notices when something ends othe
 	@$(STAGE) "the demo's own check" cargo run --quiet --locked --example demo -- --selfcheck
 
 .PHONY: test
-test: ## Everything that must hold: format, lints, CRD, dependencies, unit tests, fuzz, parity, end-to-end cases
-	@start=$$(date +%s); $(MAKE) fmt-check clippy deny unit crds-check fuzz-quick parity-quick e2e && echo && echo "make test: all passed in $$(($$(date +%s) - start)) s"
+test: ## Everything that must hold: format, lints, CRD, dependencies, unit tests, fuzz, parity, end-to-end cases, situations from bug reports
+	@start=$$(date +%s); $(MAKE) fmt-check clippy deny unit crds-check fuzz-quick parity-quick e2e cases && echo && echo "make test: all passed in $$(($$(date +%s) - start)) s"
 
 .PHONY: test-slow
 test-slow: $(SLOW) ## What is too slow for every change

@@ -8,14 +8,27 @@ use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use serde_json::{Map, Value};
 
 use crate::expect::Case;
 use crate::world::{HINT, World};
 
 /// How long the controller manager may take to learn a new kind.
-const LEARNS_KINDS: Duration = Duration::from_secs(32);
+pub const LEARNS_KINDS: Duration = Duration::from_secs(32);
 /// How long the server may take to pick up admission rules.
-const LEARNS_ADMISSION: Duration = Duration::from_secs(4);
+pub const LEARNS_ADMISSION: Duration = Duration::from_secs(4);
+/// The hints that there are.
+const HINTS: [&str; 9] = [
+    "wave",
+    "ready",
+    "ready-after",
+    "start",
+    "complete-after",
+    "terminate",
+    "terminate-after",
+    "owner",
+    "kubelet",
+];
 
 /// The objects of a file, by wave.
 pub fn read(path: &Path) -> anyhow::Result<BTreeMap<u32, Vec<DynamicObject>>> {
@@ -26,10 +39,27 @@ pub fn read(path: &Path) -> anyhow::Result<BTreeMap<u32, Vec<DynamicObject>>> {
         .into_iter()
         .flatten()
     {
+        check(&object).with_context(|| format!("cannot use {}", path.display()))?;
         let wave = object.annotations().get(&format!("{HINT}wave")).map_or(Ok(0), |wave| wave.parse())?;
         waves.entry(wave).or_default().push(object);
     }
     Ok(waves)
+}
+
+/// Whether kinds are among these objects.
+pub fn defines(waves: &BTreeMap<u32, Vec<DynamicObject>>) -> bool {
+    waves.values().flatten().any(|object| kind(object) == "CustomResourceDefinition")
+}
+
+/// A hint that nobody knows is an error: it would be a situation other than the one that is meant.
+fn check(object: &DynamicObject) -> anyhow::Result<()> {
+    let template = object.data.pointer("/spec/template/metadata/annotations").and_then(Value::as_object);
+    let keys = object.annotations().keys().chain(template.into_iter().flat_map(Map::keys));
+    for key in keys {
+        let Some(hint) = key.strip_prefix(HINT) else { continue };
+        anyhow::ensure!(HINTS.contains(&hint), "{} {}: unknown hint {hint}", kind(object), object.name_any());
+    }
+    Ok(())
 }
 
 /// Creates all waves that no step creates, each after the one before rests.
@@ -39,7 +69,10 @@ pub async fn all(
     case: &Case,
 ) -> anyhow::Result<()> {
     world.waves = waves;
-    let by_step = |wave: &u32| case.before.contains(&format!("wave {wave}"));
+    let by_step = |wave: &u32| {
+        let later = case.later.iter().flat_map(|state| &state.steps);
+        case.before.iter().chain(later).any(|step| *step == format!("wave {wave}"))
+    };
     let numbers: Vec<u32> = world.waves.keys().copied().filter(|number| !by_step(number)).collect();
     for number in numbers {
         wave(world, number).await?;
@@ -77,10 +110,15 @@ pub async fn wave(world: &mut World<'_>, number: u32) -> anyhow::Result<()> {
             world.create(object).await?;
         }
     }
-    if objects.iter().any(|object| kind(object).starts_with("ValidatingAdmissionPolicy")) {
+    if objects.iter().any(|object| is_admission(kind(object))) {
         tokio::time::sleep(LEARNS_ADMISSION).await;
     }
     Ok(())
+}
+
+/// The server picks these up, and lets go of them, a while later.
+pub fn is_admission(kind: &str) -> bool {
+    ["AdmissionPolicy", "WebhookConfiguration"].iter().any(|part| kind.contains(part))
 }
 
 fn kind(object: &DynamicObject) -> &str {
@@ -135,7 +173,7 @@ async fn own(world: &mut World<'_>, pod: &mut DynamicObject) -> anyhow::Result<(
 async fn silence(world: &World<'_>) -> anyhow::Result<()> {
     for node in world.snapshot().await?.nodes {
         if node.annotations().get(&format!("{HINT}kubelet")).is_some_and(|hint| hint == "dead-after-settle") {
-            world.testbed.silence(&node.name_any())?;
+            world.plane.testbed().kubelet(&node.name_any(), "dead").await?;
         }
     }
     Ok(())

@@ -1,104 +1,178 @@
-//! Plays situations from public bug reports on a real control plane and compares what is said about them.
+//! Plays situations from public bug reports on real control planes, and compares what is said about them and how a plan
+//! over their nodes ends with what is expected (`README.md`).
 //!
-//! `cargo test --test cases [-- CASE…]`. Each directory of `$CASES` holds a `cluster.yaml` and an `expect.yaml`; each case
-//! gets a control plane of its own, and after its waves rest `kubectl-drainplan explain` and `budgets` are asked.
+//! `cargo test --test cases [-- CASE…]`. A few control planes run side by side; each plays one part of a case after the
+//! other and is emptied in between.
 
-mod cluster;
+#[allow(dead_code, unused_imports, reason = "the end-to-end cases use the rest of it")]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod ask;
 mod compare;
+mod end;
+mod ended;
 mod expect;
+mod falsify;
 mod load;
+mod mention;
+mod offline;
+mod plane;
+mod play;
 mod steps;
+mod subject;
 mod world;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use tokio::task::JoinSet;
 
 use expect::Case;
+use plane::Plane;
+use play::{Part, Report, Situation};
 
 /// Where the cases are, unless `CASES` says otherwise.
-const CASES: &str = "../shared/cases";
-
-/// How a case went.
-struct Report {
-    /// What was not as expected.
-    wrong: Vec<String>,
-    /// What is not compared yet.
-    skipped: Vec<String>,
-    compared: usize,
-}
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/cases");
+/// How many control planes run side by side, unless `PLANES` says otherwise: mostly they wait.
+const PLANES: usize = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
     let directory = std::env::var_os("CASES").map_or_else(|| PathBuf::from(CASES), PathBuf::from);
-    if !directory.is_dir() {
-        println!("cases: skipped: there is no directory {}; name one with CASES=DIR", directory.display());
-        return Ok(ExitCode::SUCCESS);
-    }
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let cases = cases(&directory, &wanted)?;
+    let situations = situations(&directory, &wanted)?;
+    let planes = match std::env::var("PLANES") {
+        Ok(number) => number.parse().context("PLANES wants a number")?,
+        Err(_) => PLANES,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut failed = Vec::new();
-    for path in &cases {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let start = Instant::now();
-        let report = runtime.block_on(play(path)).with_context(|| format!("case {name}"));
-        let seconds = start.elapsed().as_secs();
-        match report {
-            Ok(report) if report.wrong.is_empty() => {
-                println!("PASS {name} {seconds} s, {} compared", report.compared);
-                print_skipped(&report);
-            }
-            Ok(report) => {
-                println!("FAIL {name} {seconds} s, {} compared", report.compared);
-                report.wrong.iter().for_each(|wrong| println!("     {wrong}"));
-                print_skipped(&report);
-                failed.push(name);
-            }
-            Err(error) => {
-                println!("FAIL {name} {seconds} s\n     {error:#}");
-                failed.push(name);
-            }
+    let passed = runtime.block_on(async {
+        tokio::select! {
+            passed = all(&situations, planes) => passed,
+            () = harness::interrupted() => Err(anyhow::anyhow!("interrupted")),
         }
-    }
-    println!("{} of {} cases pass", cases.len() - failed.len(), cases.len());
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })?;
+    println!("after {} s on {planes} control planes", began.elapsed().as_secs());
+    println!("{passed} of {} cases pass", situations.len());
+    Ok(if passed == situations.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print_skipped(report: &Report) {
-    if !report.skipped.is_empty() {
-        println!("     not compared: {}", report.skipped.join(", "));
-    }
-}
-
-/// The directories of the cases, all or those named.
-fn cases(directory: &Path, wanted: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+/// The cases, all or those named; one that cannot be read is an error.
+fn situations(directory: &Path, wanted: &[String]) -> anyhow::Result<Vec<Arc<Situation>>> {
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("cannot read the directory of the cases, {}", directory.display()))?;
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
+    let mut missing: Vec<&String> = wanted.iter().collect();
+    for entry in entries {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.join("expect.yaml").is_file() && (wanted.is_empty() || wanted.contains(&name)) {
-            found.push(path);
+        let (expected, cluster) = (path.join("expect.yaml"), path.join("cluster.yaml"));
+        if !expected.exists() && !cluster.exists() {
+            continue;
+        }
+        missing.retain(|wanted| **wanted != name);
+        if wanted.is_empty() || wanted.contains(&name) {
+            let case = Case::read(&path)?;
+            let defines = load::defines(&load::read(&cluster)?);
+            found.push(Arc::new(Situation { case, cluster, defines }));
         }
     }
-    found.sort();
-    anyhow::ensure!(!found.is_empty(), "no cases in {}", directory.display());
+    ensure!(missing.is_empty(), "{} has no cases {missing:?}", directory.display());
+    ensure!(!found.is_empty(), "there are no cases in {}", directory.display());
+    found.sort_by(|one, other| one.case.id.cmp(&other.case.id));
     Ok(found)
 }
 
-async fn play(path: &Path) -> anyhow::Result<Report> {
-    let case = Case::read(&path.join("expect.yaml"))?;
-    let cluster = cluster::up(&case.id)?;
-    let mut world = world::World::connect(&cluster).await?;
-    let objects = load::read(&path.join("cluster.yaml"))?;
-    load::all(&mut world, objects, &case).await?;
-    let mut report = Report { wrong: Vec::new(), skipped: case.not_compared(), compared: 0 };
-    steps::run(&mut world, &case.before).await?;
-    compare::at_rest(&mut world, &case, &mut report).await?;
-    for (number, state) in case.later.iter().enumerate() {
-        steps::run(&mut world, &state.steps).await.with_context(|| format!("later state {}", number + 1))?;
-        compare::later(&mut world, &format!("later {}", number + 1), &state.expect, &mut report).await?;
+type Result = anyhow::Result<Report>;
+
+/// What is to be played, the longest last, and how the rest went.
+struct Board {
+    due: Vec<Part>,
+    ended: BTreeMap<String, Vec<(Part, Result)>>,
+    parts: BTreeMap<String, usize>,
+}
+
+/// Plays all parts; how many cases pass.
+async fn all(situations: &[Arc<Situation>], planes: usize) -> anyhow::Result<usize> {
+    let mut due: Vec<Part> = situations.iter().flat_map(Situation::parts).collect();
+    due.sort_by_key(Part::waits);
+    let planes = planes.clamp(1, due.len());
+    let parts = situations.iter().map(|it| (it.case.id.clone(), it.parts().len())).collect();
+    let board = Arc::new(Mutex::new(Board { due, ended: BTreeMap::new(), parts }));
+    let mut workers = JoinSet::new();
+    for number in 1..=planes {
+        workers.spawn(work(number, Arc::clone(&board)));
     }
-    Ok(report)
+    let mut passed = 0;
+    while let Some(worked) = workers.join_next().await {
+        passed += worked.context("a control plane")??;
+    }
+    Ok(passed)
+}
+
+/// Plays one part after the other on a control plane; how many cases have ended well with one of these parts.
+async fn work(number: usize, board: Arc<Mutex<Board>>) -> anyhow::Result<usize> {
+    let lock = || board.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut plane = None;
+    let mut passed = 0;
+    while let Some(part) = { lock().due.pop() } {
+        let here = match plane.take() {
+            Some(plane) => plane,
+            None => Plane::up(number).await.with_context(|| format!("control plane {number}"))?,
+        };
+        let result = part.play(&here).await;
+        // What could not be played may have left anything behind.
+        plane = result.is_ok().then_some(here);
+        let id = part.situation.case.id.clone();
+        let mut board = lock();
+        let results = board.ended.entry(id.clone()).or_default();
+        results.push((part, result));
+        if Some(results.len()) == board.parts.get(&id).copied() {
+            let results = board.ended.remove(&id).unwrap_or_default();
+            passed += usize::from(tell(&id, results));
+        }
+    }
+    Ok(passed)
+}
+
+/// Prints how a case went; whether it passes.
+fn tell(id: &str, results: Vec<(Part, Result)>) -> bool {
+    let (mut wrong, mut whole) = (Vec::new(), Report::default());
+    let mut about = None;
+    for (part, result) in results {
+        let title = part.title();
+        match result {
+            Ok(report) => {
+                wrong.extend(report.wrong.into_iter().map(|text| format!("{title}: {text}")));
+                whole.compared += report.compared;
+                whole.noticed += report.noticed;
+                whole.took += report.took;
+            }
+            Err(error) => wrong.push(format!("{title}: {error:#}")),
+        }
+        about = Some(part.situation);
+    }
+    println!(
+        "{} {id} {} s, {} compared, {} falsified ones noticed",
+        if wrong.is_empty() { "PASS" } else { "FAIL" },
+        whole.took.as_secs(),
+        whole.compared,
+        whole.noticed
+    );
+    if let (Some(situation), false) = (about, wrong.is_empty()) {
+        for wrong in &wrong {
+            println!("     {wrong}");
+        }
+        let case = &situation.case;
+        println!("     {} ({})", case.summary, case.source);
+        if let Some(note) = &case.note {
+            println!("     {note}");
+        }
+    }
+    wrong.is_empty()
 }

@@ -12,6 +12,7 @@ use kube::{Api, ResourceExt as _};
 
 use crate::expect::Which;
 use crate::load;
+use crate::plane::MANAGER;
 use crate::world::{World, node_of};
 
 pub async fn run(world: &mut World<'_>, steps: &[String]) -> anyhow::Result<()> {
@@ -37,13 +38,13 @@ async fn one(world: &mut World<'_>, step: &str) -> anyhow::Result<()> {
         ["wave", number] => load::wave(world, number.parse()?).await,
         ["cordon", node] => world.cordon(node, true).await,
         ["uncordon", node] => world.cordon(node, false).await,
-        ["stop", component] => {
-            world.controlled = *component != "kube-controller-manager";
-            world.testbed.stop(component)
+        ["stop", component @ MANAGER] => {
+            world.controlled = false;
+            world.plane.testbed().component("stop", component).await
         }
-        ["start", component] => {
+        ["start", component @ MANAGER] => {
             world.controlled = true;
-            world.testbed.start(component)
+            world.plane.testbed().component("start", component).await
         }
         ["delete", "Namespace", name] => {
             Api::<Namespace>::all(world.client.clone()).delete(name, &DeleteParams::default()).await?;

@@ -7,14 +7,13 @@ use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersion;
 use kube::discovery::{self, Scope};
-use kube::{Api, Client, Config, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-use crate::cluster::Testbed;
 use crate::expect::Which;
+use crate::plane::Plane;
 
 /// How long anything may take to come to rest.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -25,23 +24,38 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A hint on an object.
 pub const HINT: &str = "sim.drainplan.dev/";
 
-/// A control plane and what is in it.
-pub struct World<'t> {
-    pub testbed: &'t Testbed,
+/// A control plane and what a case has put there.
+pub struct World<'p> {
+    pub plane: &'p Plane,
+    /// With all rights, and not in the audit log.
     pub client: Client,
     /// Waves that are not created yet.
     pub waves: BTreeMap<u32, Vec<DynamicObject>>,
     /// The controller manager runs: budgets get a status, owners get their pods.
     pub controlled: bool,
+    /// What was created, in order.
+    pub created: Vec<Created>,
     resources: HashMap<(String, String), (ApiResource, Scope)>,
 }
 
-impl<'t> World<'t> {
-    pub async fn connect(testbed: &'t Testbed) -> anyhow::Result<Self> {
-        let kubeconfig = Kubeconfig::read_from(testbed.simulator())?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        let client = Client::try_from(config)?;
-        Ok(Self { testbed, client, waves: BTreeMap::new(), controlled: true, resources: HashMap::new() })
+/// An object that was created.
+#[derive(Clone)]
+pub struct Created {
+    pub kind: String,
+    pub name: String,
+    pub api: Api<DynamicObject>,
+}
+
+impl<'p> World<'p> {
+    pub fn new(plane: &'p Plane) -> Self {
+        Self {
+            plane,
+            client: plane.simulator.clone(),
+            waves: BTreeMap::new(),
+            controlled: true,
+            created: Vec::new(),
+            resources: HashMap::new(),
+        }
     }
 
     /// The API of an object's kind, in its namespace if it has one.
@@ -76,7 +90,10 @@ impl<'t> World<'t> {
         let start = Instant::now();
         loop {
             match api.create(&PostParams::default(), object).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.created.push(Created { kind: types.kind, name, api });
+                    return Ok(());
+                }
                 Err(kube::Error::Api(status)) if status.code == 403 && start.elapsed() < LIMIT => {
                     tokio::time::sleep(LOOK).await;
                 }

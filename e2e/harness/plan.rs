@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, WaitingPod};
+use drainplan::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, WaitingPod, names};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::{Record, Recorder, Sight};
@@ -131,6 +131,20 @@ impl PlanRun {
                     Some(plan) => Sight::NotYet(format!("finalizers {:?}", plan.metadata.finalizers)),
                     None => Sight::Found(()),
                 }
+            })
+            .await
+    }
+
+    /// Awaits that the plan holds no node any more, which its finalizer tells.
+    #[allow(dead_code, reason = "the cases use it")]
+    pub async fn holds_nothing(&self, within: Duration) -> Result<()> {
+        self.recorder
+            .until(&format!("plan {} holds no node", self.name), within, |record| {
+                let Some(plan) = record.now.get(&self.name) else {
+                    return Sight::Never("it is gone".to_owned());
+                };
+                let holds = plan.finalizers().iter().any(|finalizer| finalizer == names::FINALIZER);
+                if holds { Sight::NotYet("its finalizer is there".to_owned()) } else { Sight::Found(()) }
             })
             .await
     }

@@ -57,6 +57,18 @@ impl Testbed {
         &self.kubeconfig
     }
 
+    /// The kubeconfig of whoever plays the world: all rights, and not in the audit log.
+    #[allow(dead_code, reason = "the cases use it")]
+    pub fn simulator(&self) -> PathBuf {
+        self.dir().join("simulator.kubeconfig")
+    }
+
+    /// A client for that kubeconfig.
+    #[allow(dead_code, reason = "the cases use it")]
+    pub async fn simulator_client(&self) -> Result<Client> {
+        client(&self.simulator()).await
+    }
+
     /// A place for files that go with the cluster.
     pub fn dir(&self) -> &Path {
         self.kubeconfig.parent().unwrap_or(Path::new("/"))
