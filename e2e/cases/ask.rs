@@ -53,6 +53,7 @@ pub struct Budget {
     pub name: String,
     pub reported: Numbers,
     pub computed: Computed,
+    pub findings: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

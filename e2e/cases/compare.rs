@@ -135,6 +135,12 @@ pub fn budget(
     if found.computed.sync_error.is_some() != expected.sync_failed {
         wrong.push(format!("{about}: syncError is {:?}", found.computed.sync_error));
     }
+    if let Some(findings) = &expected.findings {
+        *compared += 1;
+        if *findings != found.findings.iter().cloned().collect() {
+            wrong.push(format!("{about}: findings are {:?}, expected {findings:?}", found.findings));
+        }
+    }
     wrong
 }
 

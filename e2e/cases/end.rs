@@ -79,6 +79,14 @@ pub async fn play(world: &World<'_>, case: &Case, plan: &Map<String, Value>) -> 
         let seen = seen.filter(|pod| pod.namespace().is_some_and(|it| namespaces.contains(&it)));
         seen.map(|pod| pod.name_any()).collect()
     });
+    let allowed = plan.get("pods").and_then(|pods| pods.get("gracePeriodSeconds"));
+    let mut broken = improper(&ours, allowed, |uid| {
+        pods.with(|record| {
+            let mut seen = record.events.iter().map(|seen| &seen.object);
+            seen.any(|pod| pod.metadata.uid.as_deref() == Some(uid) && on_node(pod))
+        })
+    });
+    broken.extend(unseen(&status, &nodes, &ours));
     let at_rest = |pod: &Pod| ended::Pod { name: pod.name_any(), gone: !uids.contains(&uid(pod)) };
     Ok(Ended {
         plan: status.phase,
@@ -87,6 +95,7 @@ pub async fn play(world: &World<'_>, case: &Case, plan: &Map<String, Value>) -> 
         said: said(&run.statuses()),
         names: names.into_iter().collect(),
         evictions: ours.iter().filter(|request| request.is_eviction() && request.code == 201).count(),
+        broken,
         told: told(&status),
     })
 }
@@ -104,6 +113,40 @@ fn said(statuses: &[DrainPlanStatus]) -> Vec<Said> {
     all.into_iter().map(owned).collect()
 }
 
+/// What no eviction may be, in any case: without the pod's uid, a second one of the same pod, one of a pod elsewhere, or
+/// with another grace period than the plan's.
+fn improper(ours: &[Request], grace: Option<&Value>, on_nodes: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut accepted = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for request in ours.iter().filter(|request| request.is_eviction()) {
+        let uid = request.precondition();
+        let asked = request.body.pointer("/deleteOptions/gracePeriodSeconds").filter(|it| !it.is_null());
+        let flaw = match uid {
+            None => Some("without a uid"),
+            Some(uid) if !on_nodes(uid) => Some("of a pod on no node of the plan"),
+            Some(uid) if request.code == 201 && !accepted.insert(uid) => Some("accepted a second time"),
+            Some(_) if asked != grace => Some("with another grace period"),
+            Some(_) => None,
+        };
+        wrong.extend(flaw.map(|flaw| format!("an eviction {flaw}: {}", request.line())));
+    }
+    wrong
+}
+
+/// What was started must have been seen: nodes that neither the watch nor the audit log shows as touched would be no
+/// proof that others were not.
+fn unseen(status: &DrainPlanStatus, watched: &Recorder<Node>, ours: &[Request]) -> Vec<String> {
+    let started = status.nodes.iter().filter(|node| node.started_at.is_some());
+    let unseen = started.filter(|node| {
+        let on = watched.with(|record| {
+            let mut of_node = record.events.iter().map(|seen| &seen.object);
+            of_node.any(|seen| seen.name_any() == node.name && cordoned(seen))
+        });
+        !on || !ours.iter().any(|request| writes(request, &node.name))
+    });
+    unseen.map(|node| format!("{} was started, and was not seen being cordoned", node.name)).collect()
+}
+
 /// Everything that was done to a node: it became cordoned, it was written to, a pod of it was asked to go. The watch
 /// shows the first of these whoever did it, the audit log what the controller asked for, also where it was refused.
 fn touched(watched: &Recorder<Node>, name: &str, pods: &[&Pod], ours: &[Request]) -> Vec<String> {
@@ -114,17 +157,18 @@ fn touched(watched: &Recorder<Node>, name: &str, pods: &[&Pod], ours: &[Request]
         became.then(|| "it was cordoned".to_owned()).into_iter().collect()
     });
     let uids: BTreeSet<String> = pods.iter().map(|pod| uid(*pod)).collect();
-    let writes = |request: &&Request| {
-        request.resource == "nodes"
-            && request.name == name
-            && matches!(request.verb.as_str(), "create" | "update" | "patch" | "delete")
-    };
-    let evicts = |request: &&Request| {
+    let evicts = |request: &Request| {
         request.is_eviction() && request.precondition().is_some_and(|uid| uids.contains(uid))
     };
-    let done = ours.iter().filter(|request| writes(request) || evicts(request));
+    let done = ours.iter().filter(|request| writes(request, name) || evicts(request));
     all.extend(done.map(Request::line));
     all
+}
+
+/// Whether a request changes the node.
+fn writes(request: &Request, node: &str) -> bool {
+    let changes = ["create", "update", "patch", "delete"].contains(&request.verb.as_str());
+    changes && request.resource == "nodes" && request.name == node
 }
 
 fn log(world: &World<'_>) -> String {

@@ -21,6 +21,8 @@ pub struct Ended {
     pub names: Vec<String>,
     /// Evictions that the server has accepted.
     pub evictions: usize,
+    /// What must not be in any case.
+    pub broken: Vec<String>,
     /// The last status and the course of things, for people.
     pub told: String,
 }
@@ -50,7 +52,7 @@ pub struct Said {
 impl Ended {
     /// What is wrong; `compared` counts what was looked at.
     pub fn differences(&self, end: &End, compared: &mut usize) -> Vec<String> {
-        let mut wrong = Vec::new();
+        let mut wrong = self.broken.clone();
         if let Some(expected) = end.plan {
             equal(&mut wrong, compared, "the plan", &Some(expected), &self.plan);
         }

@@ -121,6 +121,9 @@ pub struct BudgetExpectation {
     pub disruptions_allowed: Option<i64>,
     #[serde(default)]
     pub sync_failed: bool,
+    /// What is wrong with it, in any order; these and no others.
+    #[serde(default)]
+    pub findings: Option<BTreeSet<String>>,
 }
 
 /// How a plan over the case's nodes must end. A key that is absent is not asked for.

@@ -92,6 +92,16 @@ pub fn budget(expected: &BudgetExpectation) -> Vec<(String, BudgetExpectation)> 
     }
     changes.add("name", |changed| changed.name = other());
     changes.add("syncFailed", |changed| changed.sync_failed = !expected.sync_failed);
+    if let Some(findings) = &expected.findings {
+        for finding in findings.iter().cloned().chain([other()]) {
+            changes.add("findings", |changed| {
+                let wrong = changed.findings.get_or_insert_default();
+                if !wrong.remove(&finding) {
+                    wrong.insert(finding);
+                }
+            });
+        }
+    }
     changes.all
 }
 

@@ -41,7 +41,19 @@ const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/cases");
 /// How many control planes run side by side, unless `PLANES` says otherwise: mostly they wait.
 const PLANES: usize = 6;
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cases: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all cases pass.
+fn run() -> anyhow::Result<bool> {
     let began = Instant::now();
     let directory = std::env::var_os("CASES").map_or_else(|| PathBuf::from(CASES), PathBuf::from);
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -50,16 +62,18 @@ fn main() -> anyhow::Result<ExitCode> {
         Ok(number) => number.parse().context("PLANES wants a number")?,
         Err(_) => PLANES,
     };
+    let parts: Vec<Part> = situations.iter().flat_map(Situation::parts).collect();
+    let (played, planes) = (parts.len(), planes.clamp(1, parts.len()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let passed = runtime.block_on(async {
         tokio::select! {
-            passed = all(&situations, planes) => passed,
+            passed = all(parts, planes) => passed,
             () = harness::interrupted() => Err(anyhow::anyhow!("interrupted")),
         }
     })?;
-    println!("after {} s on {planes} control planes", began.elapsed().as_secs());
+    println!("{played} parts on {planes} control planes in {} s", began.elapsed().as_secs());
     println!("{passed} of {} cases pass", situations.len());
-    Ok(if passed == situations.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(passed == situations.len())
 }
 
 /// The cases, all or those named; one that cannot be read is an error.
@@ -90,7 +104,7 @@ fn situations(directory: &Path, wanted: &[String]) -> anyhow::Result<Vec<Arc<Sit
 
 type Result = anyhow::Result<Report>;
 
-/// What is to be played, the longest last, and how the rest went.
+/// What is to be played, the longest last, how the rest went, and how many parts each case has.
 struct Board {
     due: Vec<Part>,
     ended: BTreeMap<String, Vec<(Part, Result)>>,
@@ -98,11 +112,12 @@ struct Board {
 }
 
 /// Plays all parts; how many cases pass.
-async fn all(situations: &[Arc<Situation>], planes: usize) -> anyhow::Result<usize> {
-    let mut due: Vec<Part> = situations.iter().flat_map(Situation::parts).collect();
+async fn all(mut due: Vec<Part>, planes: usize) -> anyhow::Result<usize> {
+    let mut parts = BTreeMap::new();
+    for part in &due {
+        *parts.entry(part.situation.case.id.clone()).or_default() += 1;
+    }
     due.sort_by_key(Part::waits);
-    let planes = planes.clamp(1, due.len());
-    let parts = situations.iter().map(|it| (it.case.id.clone(), it.parts().len())).collect();
     let board = Arc::new(Mutex::new(Board { due, ended: BTreeMap::new(), parts }));
     let mut workers = JoinSet::new();
     for number in 1..=planes {
