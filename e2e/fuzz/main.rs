@@ -1,6 +1,6 @@
 //! Fault tests: random clusters and plans in the virtual cluster, all invariants looked at after every step.
 //!
-//! `make fuzz [STEPS=…] [SEED=…]`. A step is one event delivered or one action done. A failure prints its seed and the
+//! `make fuzz [STEPS=…] [SEED=…]`, and `make outlooks [CLUSTERS=…] [SEED=…]` for what is said of pods that wait. A step is one event delivered or one action done. A failure prints its seed and the
 //! smallest scenario that still fails; the same seed fails again.
 
 #![allow(
@@ -15,6 +15,7 @@ mod draw;
 mod fuzz;
 mod hand_off;
 mod invariants;
+mod outlook;
 mod planted;
 mod quiet;
 mod run;
@@ -26,10 +27,49 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::process::ExitCode;
 
 use fuzz::Fuzz;
+use outlook::Outlooks;
 
 /// A number from the environment.
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().filter(|text| !text.is_empty()).map(|text| text.parse().expect(name))
+}
+
+/// Compares what is said with what comes of it; true when they agree.
+fn outlooks(clusters: u64) -> bool {
+    let mut outlooks = Outlooks::default();
+    let failure = if let Some(seed) = number("SEED") {
+        outlooks.run(clusters, seed)
+    } else {
+        let random = random();
+        println!("seeds of clusters from 1 on, then from {random} on");
+        outlooks.run(clusters, 1).or_else(|| outlooks.run(clusters / 5, random))
+    };
+    outlooks.report();
+    if let Some(failure) = &failure {
+        println!("{}", failure.explain());
+    }
+    failure.is_none()
+}
+
+/// Looks at all invariants for so many steps; true when they hold.
+fn invariants_hold(steps: u64) -> bool {
+    let mut fuzz = Fuzz::default();
+    let failure = if let Some(seed) = number("SEED") {
+        fuzz.run(steps, seed)
+    } else {
+        let random = random();
+        println!("seeds from 1 on, then from {random} on");
+        fuzz.run(steps, 1).or_else(|| fuzz.run(steps + steps / 5, random))
+    };
+    fuzz.report();
+    if let Some(failure) = &failure {
+        println!("{}", failure.explain());
+    }
+    failure.is_none()
+}
+
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish() >> 32
 }
 
 fn main() -> ExitCode {
@@ -41,21 +81,12 @@ fn main() -> ExitCode {
         }
         return if planted::are_noticed(&planted) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let steps = number("STEPS").unwrap_or(50_000);
-    let mut fuzz = Fuzz::default();
-    let failure = if let Some(seed) = number("SEED") {
-        fuzz.run(steps, seed)
-    } else {
-        let random = RandomState::new().build_hasher().finish() >> 32;
-        println!("seeds from 1 on, then from {random} on");
-        fuzz.run(steps, 1).or_else(|| fuzz.run(steps + steps / 5, random))
+    // Both, unless one of them was asked for.
+    let (steps, clusters) = match (number("STEPS"), number("CLUSTERS")) {
+        (None, None) => (Some(50_000), Some(500)),
+        asked => asked,
     };
-    fuzz.report();
-    match failure {
-        None => ExitCode::SUCCESS,
-        Some(failure) => {
-            println!("{}", failure.explain());
-            ExitCode::FAILURE
-        }
-    }
+    let holds = steps.is_none_or(invariants_hold);
+    let agrees = clusters.is_none_or(outlooks);
+    if holds && agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,11 +1,15 @@
-//! Deliberate errors in the plan, each of which the invariants must notice.
+//! Deliberate errors in the plan, each of which the invariants must notice, and in what is said of pods that wait, each of which
+//! must turn out not to come true.
 
 use drainplan::cluster::planted::{Planted, plant};
 
 use super::fuzz::Fuzz;
+use super::outlook::Outlooks;
 
 /// Within so many steps.
 const STEPS: u64 = 100_000;
+/// Within so many clusters.
+const CLUSTERS: u64 = 10_000;
 
 /// The errors, as one says them. A new one takes a variant of [`Planted`], the place where it takes effect, and a line.
 const ERRORS: &[(Planted, &str)] = &[
@@ -40,26 +44,43 @@ const ERRORS: &[(Planted, &str)] = &[
     (Planted::NotHandedOver, "the controller evicts itself without a hand-over"),
 ];
 
+/// The errors in what is said.
+const SAID: &[(Planted, &str)] = &[
+    (Planted::AttainableByReady, "an owner can have no more pods than are Ready"),
+    (Planted::BareMustBeReady, "a pod without a controller is never Ready again"),
+    (Planted::AttainableByOneMore, "a budget can have one pod more than it can"),
+    (Planted::ReplacedForSure, "pods that perhaps nobody replaces only take time"),
+];
+
 /// Plants one error after the other, all or those with such words; true when each was noticed.
 pub fn are_noticed(which: &str) -> bool {
+    let all = ERRORS.iter().map(|error| (error, false)).chain(SAID.iter().map(|error| (error, true)));
+    let chosen: Vec<_> = all.filter(|((_, words), _)| which == "all" || words.contains(which)).collect();
     let mut noticed = 0;
-    let chosen: Vec<_> = ERRORS.iter().filter(|(_, words)| which == "all" || words.contains(which)).collect();
-    for &&(error, words) in &chosen {
+    for &(&(error, words), is_said) in &chosen {
         plant(error as u8);
-        let mut fuzz = Fuzz::default();
-        let failure = fuzz.run(STEPS, 1);
+        let told = if is_said { confuses() } else { violates() };
         plant(0);
-        match failure {
-            Some(failure) => {
-                noticed += 1;
-                println!(
-                    "{words:<51} noticed after {:>6} steps, seed {:>3}: {}",
-                    fuzz.steps, failure.seed, failure.violation.invariant
-                );
-            }
-            None => println!("{words:<51} NOT NOTICED within {} steps", fuzz.steps),
+        noticed += usize::from(told.is_ok());
+        match told {
+            Ok(told) => println!("{words:<51} noticed after {told}"),
+            Err(told) => println!("{words:<51} NOT NOTICED within {told}"),
         }
     }
-    println!("{noticed} of {} planted errors were noticed within {STEPS} steps each", chosen.len());
+    println!("{noticed} of {} planted errors were noticed", chosen.len());
     noticed == chosen.len() && noticed > 0
+}
+
+/// After how much an invariant does not hold.
+fn violates() -> Result<String, String> {
+    let mut fuzz = Fuzz::default();
+    let failure = fuzz.run(STEPS, 1).ok_or_else(|| format!("{} steps", fuzz.steps))?;
+    Ok(format!("{:>6} steps, seed {:>3}: {}", fuzz.steps, failure.seed, failure.violation.invariant))
+}
+
+/// After how much something was said that is not so.
+fn confuses() -> Result<String, String> {
+    let mut outlooks = Outlooks::default();
+    let failure = outlooks.run(CLUSTERS, 1).ok_or_else(|| format!("{} clusters", outlooks.clusters()))?;
+    Ok(format!("{:>6} clusters: {}", outlooks.clusters(), failure.confused.rule))
 }

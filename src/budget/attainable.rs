@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Text};
 
 use super::expected::{desired_of, selected, sum_of_scales};
@@ -85,20 +86,33 @@ impl Owners {
         }
     }
 
-    /// Healthy pods that owners can provide, plus the Ready pods that have none.
+    /// Healthy pods that owners can provide, plus the pods that have none: one that is not Ready may be again, one that is
+    /// going is not created again.
     fn attainable(&self, cluster: &Cluster, budget: &Pdb, pods: &[&Arc<Pod>]) -> i32 {
         let unfinished = |of: &dyn Fn(&OwnerRef) -> bool| {
             count(pods.iter().filter(|pod| !pod.finished() && pod.owner.as_deref().is_some_and(of)))
         };
-        let mut sum = count(pods.iter().filter(|pod| pod.owner.is_none() && pod.ready && !pod.terminating()));
+        let stays = |pod: &&&Arc<Pod>| {
+            let counts = pod.ready || !planted(Planted::BareMustBeReady);
+            pod.owner.is_none() && !pod.finished() && !pod.terminating() && counts
+        };
+        let mut sum = count(pods.iter().filter(stays));
         for owner in self.scaled.values() {
             let belongs = |reference: &OwnerRef| self.stands_for.get(&reference.uid) == Some(&owner.uid);
             let whole = match &owner.template {
                 Some(template) => budget.selects(template),
                 None => self.selects_all_of(cluster, budget, &owner.uid),
             };
-            sum = sum.saturating_add(if whole { owner.replicas } else { unfinished(&belongs) });
+            sum = sum.saturating_add(if planted(Planted::AttainableByReady) {
+                let belongs = |pod: &&Arc<Pod>| pod.owner.as_deref().is_some_and(belongs);
+                count(pods.iter().copied().filter(belongs).filter(|pod| pod.ready))
+            } else if whole {
+                owner.replicas
+            } else {
+                unfinished(&belongs)
+            });
         }
+        sum = sum.saturating_add(i32::from(planted(Planted::AttainableByOneMore)));
         sum.saturating_add(unfinished(&|reference| self.unscaled.contains_key(&reference.uid)))
     }
 

@@ -1,8 +1,10 @@
-//! Deliberate errors: `make parity MUTATE=n` must find those in the model, `make fuzz-planted` those in the plan.
+//! Deliberate errors: `make parity MUTATE=n` must find those in the model, `make fuzz-planted` those in the plan and in what
+//! is said of pods that wait.
 //!
 //! Without the feature `planted`, as in every build that is shipped, [`planted`] is a constant `false`.
 
-/// A deliberate error; those from [`Planted::InFlightForgotten`] on are not in the model but in the plan.
+/// A deliberate error; those from [`Planted::InFlightForgotten`] on are not in the model but in the plan, the last ones in
+/// what is said of pods that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
     /// Percentages round down.
@@ -88,6 +90,15 @@ pub enum Planted {
     OwnPodFirst,
     /// The controller evicts itself without handing its lease over.
     NotHandedOver,
+
+    /// An owner can have no more pods than are Ready now.
+    AttainableByReady,
+    /// A pod without a controller that is not Ready never will be.
+    BareMustBeReady,
+    /// A budget can have one pod more than it can.
+    AttainableByOneMore,
+    /// What only time brings back is said of pods that perhaps nobody replaces.
+    ReplacedForSure,
 }
 
 #[cfg(feature = "planted")]

@@ -7,6 +7,7 @@ use super::view::{Away, View};
 use super::{Patience, Said, collected, findings, words};
 use crate::api::Outlook;
 use crate::budget::{Cause, Numbers};
+use crate::cluster::planted::{Planted, planted};
 use crate::cluster::{Pdb, Pod, Scale, UnhealthyPolicy};
 
 /// The controller has not looked at the budget for too long.
@@ -142,7 +143,36 @@ pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
         );
         return Some(Said { outlook: Outlook::MayClear, message, remedy });
     }
-    Some(Said { outlook: Outlook::WillClear, message, remedy: exhausted_remedy(case.verdict.cause, held) })
+    perhaps_for_ever(case, held, &message).or_else(|| {
+        let remedy = exhausted_remedy(case.verdict.cause, held);
+        Some(Said { outlook: Outlook::WillClear, message, remedy })
+    })
+}
+
+/// Time does it only if pods that are going are replaced, and nobody says whether they are.
+fn perhaps_for_ever(case: &Case<'_, '_>, held: &View<'_>, message: &str) -> Option<Said> {
+    let unsure = held.perhaps_not_replaced(case.cluster);
+    if unsure.is_empty() || held.suffices_without(unsure.len()) || planted(Planted::ReplacedForSure) {
+        return None;
+    }
+    let pods = words::list(&unsure, |(_, pod)| pod.name.to_string());
+    let (owner, _) = unsure.first()?;
+    let (name, owner) = (words::budget(held.budget), owner.name());
+    let rest =
+        held.standing.attainable.attainable.saturating_sub(i32::try_from(unsure.len()).unwrap_or(i32::MAX));
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!(
+            "{message} {owner} has no scale, so it is not known whether {pods} will be replaced; if not, the budget can \
+             never allow an eviction."
+        ),
+        remedy: format!(
+            "check that {owner} creates its pods again; if it does not, write minAvailable: {} instead of {} in budget \
+             {name}",
+            rest.saturating_sub(1).max(0),
+            words::field(held.budget)
+        ),
+    })
 }
 
 fn exhausted_remedy(cause: Cause, held: &View<'_>) -> String {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::owners::{self, Owner, Shortage};
 use super::{Patience, Standing};
 use crate::budget::{self, Numbers};
-use crate::cluster::{Cluster, ContainerTrouble, Oddity, Pdb, Pod};
+use crate::cluster::{Cluster, ContainerTrouble, Oddity, Pdb, Pod, Scale};
 
 /// How long the controller and the server believe in an eviction that nothing confirms
 /// (`disruption.go: DeletionTimeout`).
@@ -86,6 +86,19 @@ impl<'a> View<'a> {
     /// What should not last.
     pub(super) fn oddities(&self) -> impl Iterator<Item = &Oddity> {
         self.stale.iter().chain(self.short.iter().map(|short| &short.oddity))
+    }
+
+    /// Its pods that are going and of which nobody says whether others will come for them: their owner has no scale. A
+    /// DaemonSet has a pod on every node.
+    pub(super) fn perhaps_not_replaced(&self, cluster: &Cluster) -> Vec<(&Owner<'a>, &'a Pod)> {
+        let unscaled = |owner: &&Owner<'_>| match &*owner.kind {
+            "DaemonSet" => false,
+            "Job" => true,
+            _ => matches!(cluster.scale(&owner.uid), Some(Scale::NoScale(_))),
+        };
+        let owners = self.owners.iter().filter(unscaled);
+        let going = |pod: &&&'a Pod| pod.terminating() && !pod.finished();
+        owners.flat_map(|owner| owner.pods.iter().filter(going).map(move |pod| (owner, *pod))).collect()
     }
 
     /// Whether the budget will allow a disruption when all pods but this many are back: then it only takes time.

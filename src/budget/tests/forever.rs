@@ -60,8 +60,24 @@ fn an_allowance_is_not_never() {
     let mut cluster = stateful_set(6, 6);
     cluster.apply_pod(pod("extra", None));
     assert_eq!(three(&mut cluster, max_unavailable("0")), (6, 7, false));
+    // Unready is a moment, gone is not: nobody creates it again.
     change(&mut cluster, "extra", |pod| pod.ready = false);
+    assert_eq!(three(&mut cluster, max_unavailable("0")), (6, 7, false));
+    change(&mut cluster, "extra", |pod| pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30 }));
     assert_eq!(three(&mut cluster, max_unavailable("0")), (6, 6, true));
+}
+
+#[test]
+fn an_unready_pod_without_a_controller_may_be_ready_again() {
+    let mut cluster = Cluster::new();
+    for name in ["a", "b"] {
+        cluster.apply_pod(pod(name, None));
+    }
+    change(&mut cluster, "b", |pod| pod.ready = false);
+    assert_eq!(three(&mut cluster, min_available("1")), (1, 2, false));
+    assert_eq!(three(&mut cluster, min_available("2")), (2, 2, true));
+    change(&mut cluster, "b", |pod| pod.phase = PodPhase::Failed);
+    assert_eq!(three(&mut cluster, min_available("1")), (1, 1, true));
 }
 
 #[test]

@@ -288,3 +288,39 @@ fn what_is_said_changes_with_time() {
     let world = World::new().stateful_set("web", 2).budget("web", "maxUnavailable: 1");
     assert_eq!(world.judge("web-0").changes_at, None);
 }
+
+/// Four pods of a custom resource of which the server knows no scale, so many of them going.
+fn fleet(going: usize) -> World {
+    let mut world = World::new();
+    for number in 0..4 {
+        world = world.pod(&format!("fleet-{number}"), Some(owner("example.com/v1", "Fleet", "web")));
+    }
+    for number in 0..going {
+        world = world.change(&format!("fleet-{number}"), |pod| {
+            pod.deletion = Some(Deletion { at: ago(-30), grace_seconds: 30 });
+        });
+    }
+    let none = Scale::NoScale("fleets.example.com does not implement the scale subresource".into());
+    world.cluster.record_scale("Fleet-web".into(), none);
+    world.budget("web", "minAvailable: 3")
+}
+
+#[test]
+fn pods_that_are_perhaps_not_replaced_are_no_matter_of_time() {
+    fleet(1).waits(
+        "fleet-3",
+        Reason::BudgetExhausted,
+        Outlook::MayClear,
+        "Budget shop/web (minAvailable 3 of 4) allows 0 evictions now: expected 4, healthy 3, desired 3. Being replaced \
+         or starting: fleet-0 on node-a (terminating, gone by 2026-12-01T10:00:30Z). Fleet web has no scale, so it is not \
+         known whether fleet-0 will be replaced; if not, the budget can never allow an eviction.",
+        "check that Fleet web creates its pods again; if it does not, write minAvailable: 2 instead of minAvailable: 3 in \
+         budget shop/web",
+    );
+    // A scale says that it will be.
+    let scale = Scale::Replicas { uid: "Fleet-web".into(), replicas: 4 };
+    let mut world = fleet(1);
+    world.cluster.record_scale("Fleet-web".into(), scale);
+    let wait = world.judge("fleet-3").wait.unwrap();
+    assert_eq!((wait.reason, wait.outlook), (Reason::BudgetExhausted, Outlook::WillClear));
+}
