@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::args::{Explain, Global, Which};
+use super::explained;
 use super::output::Outcome;
 use super::source::{Scope, Source};
-use super::table::{self, Table};
+use super::table;
 use super::verify::{self, Verified};
 use crate::api::{Outlook, PodPolicy};
 use crate::cluster::{Cluster, Pod, PodKey};
@@ -19,29 +20,29 @@ use crate::explain::{Explainer, Patience, Treatment};
 /// The answer; a contract with scripts.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
-    pods: Vec<PodAnswer>,
+    pub(super) pods: Vec<PodAnswer>,
 }
 
 #[derive(Debug, Serialize)]
-struct PodAnswer {
-    namespace: String,
-    name: String,
-    node: Option<String>,
-    action: &'static str,
-    eviction: Eviction,
+pub(super) struct PodAnswer {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) node: Option<String>,
+    pub(super) action: &'static str,
+    pub(super) eviction: Eviction,
     #[serde(skip_serializing_if = "Option::is_none")]
-    verified: Option<Verified>,
-    reason: Option<&'static str>,
-    outlook: Option<Outlook>,
-    message: String,
-    remedy: String,
+    pub(super) verified: Option<Verified>,
+    pub(super) reason: Option<&'static str>,
+    pub(super) outlook: Option<Outlook>,
+    pub(super) message: String,
+    pub(super) remedy: String,
 }
 
 /// What the server would answer, whatever the action.
 #[derive(Debug, Serialize)]
-struct Eviction {
-    code: u16,
-    budgets: Vec<String>,
+pub(super) struct Eviction {
+    pub(super) code: u16,
+    pub(super) budgets: Vec<String>,
 }
 
 pub(super) async fn run(global: &Global, what: &Explain) -> anyhow::Result<Outcome> {
@@ -165,60 +166,10 @@ pub(super) fn answer(
     Answer { pods: pods.iter().map(describe).collect() }
 }
 
-/// Waiting pods, the worst first and equal ones together; of the others a count, or, of one pod, what is to be said.
+/// As people read it.
 pub(super) fn table(answer: &Answer, one: bool, width: usize) -> String {
-    let verified = answer.pods.iter().any(|pod| pod.verified.is_some());
-    let mut header = vec!["NAMESPACE", "POD", "NODE", "ACTION", "CODE"];
-    if verified {
-        header.push("VERIFIED");
+    match answer.pods.as_slice() {
+        [pod] if one => explained::one(pod, width),
+        _ => explained::many(answer, width),
     }
-    header.extend(["BUDGETS", "REASON", "OUTLOOK"]);
-    let mut table = Table::new(&header, width);
-    let mut waiting: Vec<&PodAnswer> = answer.pods.iter().filter(|pod| one || pod.reason.is_some()).collect();
-    let same = |pod: &PodAnswer| (std::cmp::Reverse(pod.outlook), pod.reason, pod.message.clone());
-    waiting.sort_by_cached_key(|pod| (same(pod), pod.namespace.clone(), pod.name.clone()));
-    for group in waiting.chunk_by(|a, b| same(a) == same(b)) {
-        for pod in group {
-            table.row(row(pod, verified));
-        }
-        if let Some(pod) = group.first() {
-            table.sentence(&pod.message);
-            if !pod.remedy.is_empty() {
-                table.remedy(&pod.remedy);
-            }
-        }
-    }
-    if one {
-        return table.render();
-    }
-    let ignored = answer.pods.iter().filter(|pod| pod.action == "Ignore").count();
-    let free = answer.pods.len() - waiting.len() - ignored;
-    let rows = table.render();
-    let gap = if rows.is_empty() { "" } else { "\n" };
-    let verb =
-        |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
-    format!(
-        "{rows}{gap}{}, {free} would be evicted now, {} left alone.\n",
-        verb(waiting.len(), "pod waits", "pods wait"),
-        verb(ignored, "is", "are")
-    )
-}
-
-fn row(pod: &PodAnswer, verified: bool) -> Vec<String> {
-    let or_dash = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned();
-    let mut cells = vec![
-        pod.namespace.clone(),
-        pod.name.clone(),
-        or_dash(pod.node.as_deref()),
-        pod.action.to_owned(),
-        pod.eviction.code.to_string(),
-    ];
-    if verified {
-        cells
-            .push(pod.verified.as_ref().map_or_else(|| "-".to_owned(), |verified| verified.code.to_string()));
-    }
-    cells.push(or_dash(Some(&pod.eviction.budgets.join(","))));
-    cells.push(or_dash(pod.reason));
-    cells.push(pod.outlook.map_or_else(|| "-".to_owned(), |outlook| format!("{outlook:?}")));
-    cells
 }

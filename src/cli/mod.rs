@@ -3,6 +3,7 @@
 mod args;
 mod budgets;
 mod explain;
+mod explained;
 mod failure;
 mod live;
 mod output;

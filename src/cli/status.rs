@@ -231,12 +231,13 @@ fn nodes(status: &DrainPlanStatus, width: usize) -> Option<String> {
 
 /// Waiting pods, those that wait for the same together, the worst first.
 fn waiting(status: &DrainPlanStatus, width: usize) -> Option<String> {
-    let mut groups: BTreeMap<(String, String), Vec<(&WaitingPod, &str)>> = BTreeMap::new();
+    // By reason and budgets: pods with their nodes.
+    type Group<'s> = Vec<(&'s WaitingPod, &'s str)>;
+    let mut groups: BTreeMap<(String, Vec<String>), Group<'_>> = BTreeMap::new();
     for node in &status.nodes {
         for pod in &node.waiting {
             let budgets: Vec<String> =
                 pod.budgets.iter().map(|budget| format!("{}/{budget}", pod.namespace)).collect();
-            let budgets = if budgets.is_empty() { "-".to_owned() } else { budgets.join(",") };
             groups.entry((pod.reason.clone(), budgets)).or_default().push((pod, &node.name));
         }
     }
@@ -251,7 +252,7 @@ fn waiting(status: &DrainPlanStatus, width: usize) -> Option<String> {
         table.row(vec![
             if pods.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", pods.len()) },
             reason.clone(),
-            budgets.clone(),
+            table::names(budgets),
             format!("{:?}", first.outlook),
             since.map_or_else(|| "-".to_owned(), instant),
         ]);

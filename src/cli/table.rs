@@ -2,11 +2,24 @@
 
 /// The width sentences are wrapped to, unless `COLUMNS` says otherwise.
 const WIDTH: usize = 120;
-const NARROWEST: usize = 60;
+pub(super) const NARROWEST: usize = 60;
+/// How many names a cell has.
+const NAMES: usize = 3;
 
-/// How wide sentences may be here.
+/// How wide sentences may be here; nobody reads wider ones.
 pub(super) fn width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH)
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.map_or(WIDTH, |columns: usize| columns.min(WIDTH))
+}
+
+/// `web,api,db +2`, or a dash.
+pub(super) fn names(names: &[String]) -> String {
+    let (shown, more) = names.split_at(names.len().min(NAMES));
+    match (shown.join(","), more.len()) {
+        (shown, 0) if shown.is_empty() => "-".to_owned(),
+        (shown, 0) => shown,
+        (shown, more) => format!("{shown} +{more}"),
+    }
 }
 
 /// An instant, as kubectl writes it.
@@ -87,18 +100,38 @@ fn aligned<'c>(cells: impl Iterator<Item = &'c str>, widths: &[usize]) -> String
 
 /// A sentence, indented; lines after the first are indented further.
 fn wrapped(sentence: &str, mark: &str, width: usize) -> String {
+    let marks = std::iter::once(mark).chain(std::iter::repeat("  "));
+    let lines = lines_of(sentence, width.saturating_sub(4));
+    let lines: Vec<String> = lines.iter().zip(marks).map(|(line, mark)| format!("  {mark}{line}")).collect();
+    lines.join("\n") + "\n"
+}
+
+/// Lines of at most that width, ended at words. A word that is longer goes on in the next line, and a backslash says so.
+pub(super) fn lines_of(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(2);
     let mut lines: Vec<String> = Vec::new();
-    for word in sentence.split_whitespace() {
+    for word in text.split_whitespace() {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
-            Some(_) => lines.push(format!("    {word}")),
-            None => lines.push(format!("  {mark}{word}")),
+            _ => lines.extend(broken(word, width)),
         }
     }
-    lines.join("\n") + "\n"
+    lines
+}
+
+fn broken(word: &str, width: usize) -> Vec<String> {
+    let mut left: Vec<char> = word.chars().collect();
+    let mut lines = Vec::new();
+    while left.len() > width {
+        let rest = left.split_off(width - 1);
+        lines.push(left.iter().collect::<String>() + "\\");
+        left = rest;
+    }
+    lines.push(left.into_iter().collect());
+    lines
 }
 
 #[cfg(test)]
@@ -129,8 +162,22 @@ a-longer-namespace   x
     }
 
     #[test]
-    fn a_word_longer_than_the_line_stands_alone() {
+    fn a_word_longer_than_the_line_goes_on_in_the_next_and_says_so() {
         let long = "x".repeat(80);
-        assert_eq!(wrapped(&format!("a {long} b"), "  ", 60), format!("    a\n    {long}\n    b\n"));
+        let (first, second) = ("x".repeat(55), "x".repeat(25));
+        assert_eq!(
+            wrapped(&format!("a {long} b"), "  ", 60),
+            format!("    a\n    {first}\\\n    {second} b\n")
+        );
+        let name = "worker-0.example.com";
+        let lines = lines_of(name, 9);
+        assert_eq!(lines, ["worker-0\\", ".example\\", ".com"]);
+        assert_eq!(lines.concat().replace('\\', ""), name, "nothing is lost");
+    }
+
+    #[test]
+    fn cells_have_three_names() {
+        let names = |count: usize| super::names(&(0..count).map(|n| format!("b{n}")).collect::<Vec<_>>());
+        assert_eq!([names(0), names(1), names(3), names(5)], ["-", "b0", "b0,b1,b2", "b0,b1,b2 +2"]);
     }
 }

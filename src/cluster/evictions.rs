@@ -57,7 +57,7 @@ pub struct Refusal {
     pub message: Text,
     /// Reasons of `details.causes`, such as `DisruptionBudget`.
     pub causes: Vec<Text>,
-    /// The budgets that selected the pod.
+    /// The budgets that selected the pod and whose change makes it worth another try.
     pub budgets: Vec<BudgetKey>,
     /// How many times in a row this pod was refused.
     pub times: u32,

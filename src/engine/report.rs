@@ -162,7 +162,10 @@ mod tests {
         assert_eq!(often.may("uid-a", "BudgetNeverAllows"), None);
         assert!(often.may("uid-a", "BudgetUnhealthy").is_some(), "another reason");
         assert!(often.may("uid-b", "BudgetNeverAllows").is_some(), "another object");
-        tokio::time::advance(APART).await;
+        let moment = Duration::from_millis(1);
+        tokio::time::advance(APART.saturating_sub(moment)).await;
+        assert_eq!(often.may("uid-a", "BudgetNeverAllows"), None, "not yet");
+        tokio::time::advance(moment).await;
         assert!(often.may("uid-a", "BudgetNeverAllows").is_some());
         assert_eq!(often.told.len(), 1, "what is long ago is forgotten");
     }

@@ -48,12 +48,16 @@ pub(super) fn bounded(message: String) -> String {
     if message.chars().count() <= MESSAGE { message } else { cut(&message, MESSAGE) }
 }
 
+/// Cut behind a word: half a name is no name. One that is too long by itself is cut anywhere, with the mark right behind it.
 fn cut(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
     }
     let kept: String = text.chars().take(longest.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    match kept.rfind(char::is_whitespace).and_then(|at| kept.get(..at)) {
+        Some(words) if words.len() > kept.len() / 2 => format!("{} …", words.trim_end()),
+        _ => format!("{kept}…"),
+    }
 }
 
 /// A budget as `namespace/name`.

@@ -382,7 +382,7 @@ pub fn pod_message(wait: &Wait, ended: bool) -> String {
     }
 }
 
-/// The text within `limit` bytes, cut between characters.
+/// The text within `limit` bytes, cut behind a word where that leaves more than half of it.
 pub fn bounded(text: String, limit: usize) -> String {
     const MARK: &str = " …";
     if text.len() <= limit {
@@ -395,5 +395,8 @@ pub fn bounded(text: String, limit: usize) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}{MARK}", text.get(..end).unwrap_or_default())
+    let kept = text.get(..end).unwrap_or_default();
+    // Half a name is no name.
+    let words = kept.rfind(char::is_whitespace).and_then(|at| kept.get(..at));
+    format!("{}{MARK}", words.filter(|words| words.len() > kept.len() / 2).unwrap_or(kept))
 }

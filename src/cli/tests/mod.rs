@@ -1,5 +1,6 @@
 //! What scripts and people read, word by word.
 
+mod long;
 mod status;
 
 use std::collections::BTreeMap;

@@ -10,9 +10,10 @@ use kube::core::Status;
 use super::hand_over::HandOver;
 use super::pace::{Task, doubled, jittered};
 use super::{Agenda, Answer, Failure, Lead, Moment, Outcome, Told, causes};
-use super::{REFUSED_FIRST, REFUSED_LONGEST};
-use crate::api::DrainPlan;
+use super::{DENIED_FIRST, DENIED_LONGEST, REFUSED_FIRST, REFUSED_LONGEST};
+use crate::api::{DrainPlan, Reason};
 use crate::cluster::{self, Raw, Refusal, Right, Text, Uncounted};
+use crate::explain::reason_of_answer;
 use crate::plan::transitions::left_cordoned;
 use crate::plan::{Evict, NodeChange};
 
@@ -146,12 +147,16 @@ impl Agenda {
             self.cluster.rights.doubt(&eviction.pod.namespace);
         }
         let asked = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        let backoff = jittered(doubled(REFUSED_FIRST, times, REFUSED_LONGEST), &mut self.random);
-        let wait = backoff.max(Duration::from_secs(u64::from(asked)).min(REFUSED_LONGEST));
+        let denied = is_denied(status);
+        let (first, longest) =
+            if denied { (DENIED_FIRST, DENIED_LONGEST) } else { (REFUSED_FIRST, REFUSED_LONGEST) };
+        let backoff = jittered(doubled(first, times, longest), &mut self.random);
+        let wait = backoff.max(Duration::from_secs(u64::from(asked)).min(longest));
         let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::ZERO);
         let pod = self.cluster.pod(&eviction.pod).cloned();
-        let budgets =
-            pod.iter().flat_map(|pod| self.cluster.budgets_of(pod)).map(|budget| budget.key()).collect();
+        // What admission denies no budget's change will allow.
+        let asked_again = pod.iter().filter(|_| !denied).flat_map(|pod| self.cluster.budgets_of(pod));
+        let budgets = asked_again.map(|budget| budget.key()).collect();
         self.cluster.evictions.refused(Refusal {
             uid: eviction.uid.clone(),
             at: now,
@@ -164,4 +169,11 @@ impl Agenda {
             retry_at: now.saturating_add(wait).unwrap_or(Timestamp::MAX),
         });
     }
+}
+
+/// A webhook or a policy has denied it, with whatever code.
+fn is_denied(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes: Vec<_> = causes.map(|cause| (cause.reason.as_str(), cause.message.as_str())).collect();
+    reason_of_answer(status.code, &status.message, &causes) == Reason::AdmissionDenied
 }

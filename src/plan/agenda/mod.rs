@@ -42,6 +42,10 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Waits after a refusal: the first, the longest.
 const REFUSED_FIRST: Duration = Duration::from_secs(1);
 const REFUSED_LONGEST: Duration = Duration::from_mins(1);
+/// The same after admission has denied it: whoever does that moves the pod by itself, or has a rule, and each request is work for
+/// a webhook and may have effects there.
+const DENIED_FIRST: Duration = Duration::from_secs(30);
+const DENIED_LONGEST: Duration = Duration::from_mins(5);
 
 /// Whether this process acts.
 #[derive(Debug, Clone, PartialEq, Eq)]

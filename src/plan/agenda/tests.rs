@@ -227,6 +227,49 @@ fn a_refusal_waits_at_least_as_long_as_the_server_asks() {
 }
 
 #[test]
+fn what_admission_denies_is_tried_again_after_half_a_minute_and_seldom_later() {
+    let mut agenda = leading();
+    let mut refuse = |message: &str, time: u64| {
+        let status: Status = serde_json::from_value(json!({"code": 429, "message": message})).unwrap();
+        let answer = Answer::Refused(Box::new(status));
+        agenda.conclude(Outcome::Eviction { eviction: eviction(), answer }, at(time));
+        let refusal = agenda.cluster().evictions.refusal("uid-web-0").unwrap();
+        refusal.retry_at.duration_since(at(time).wall).as_millis()
+    };
+    // Up to a fifth longer each time.
+    let denied = "admission webhook \"vm.example.com\" denied the request: it is being moved";
+    for (time, least) in [30, 60, 120, 240, 300, 300].into_iter().enumerate() {
+        let wait = refuse(denied, time as u64);
+        assert!((least * 1000..=least * 1200).contains(&wait), "{least} s: {wait} ms");
+    }
+    assert!((60_000..=72_000).contains(&refuse("too many requests", 7)), "others wait a minute at most");
+}
+
+#[test]
+fn a_budgets_change_is_no_reason_to_ask_admission_again() {
+    for (message, again) in [("guard denied the request: no", false), ("please try again later", true)] {
+        let mut agenda = leading();
+        let pod = json!({"metadata": {"namespace": "shop", "name": "web-0", "uid": "uid-web-0",
+            "labels": {"app": "web"}}, "spec": {"nodeName": "a"}, "status": {"phase": "Running"}});
+        let budget = |allowed: i32| {
+            let budget = json!({"metadata": {"namespace": "shop", "name": "web", "uid": "b", "generation": 1},
+                "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "web"}}},
+                "status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1,
+                    "desiredHealthy": 0, "expectedPods": 1}});
+            ObjectChange::Applied(Raw::decode(ObjectKind::PodDisruptionBudget, &budget.to_string()))
+        };
+        agenda.observe(ObjectChange::Applied(Raw::decode(ObjectKind::Pod, &pod.to_string())), at(0));
+        agenda.observe(budget(0), at(0));
+        let status: Status = serde_json::from_value(json!({"code": 429, "message": message})).unwrap();
+        let answer = Answer::Refused(Box::new(status));
+        agenda.conclude(Outcome::Eviction { eviction: eviction(), answer }, at(5));
+        agenda.observe(budget(1), at(10));
+        let refusal = agenda.cluster().evictions.refusal("uid-web-0").unwrap();
+        assert_eq!(refusal.retry_at <= at(10).wall, again, "{message}");
+    }
+}
+
+#[test]
 fn an_eviction_that_is_answered_after_its_pod_has_gone_counts_for_the_owner() {
     let mut agenda = leading();
     let pod = json!({"metadata": {"namespace": "shop", "name": "web-0", "uid": "uid-web-0", "ownerReferences": [
