@@ -82,7 +82,7 @@ pub(super) fn not_observed(budget: &Pdb, now: Timestamp, patience: &Patience) ->
 pub(super) fn unhealthy(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held_by_arithmetic()?;
     let broken = &held.away.unready;
-    if broken.is_empty() || held.suffices_without(broken.len()) {
+    if broken.is_empty() || held.time_helps() {
         return None;
     }
     let itself = broken.iter().any(|pod| pod.uid == case.pod.uid);
@@ -127,15 +127,21 @@ fn unhealthy_remedy(budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> Stri
     }
 }
 
+/// The pods that are unready, too, where those told of before would not hold the budget alone.
+pub(super) fn unready_too(case: &Case<'_, '_>, view: &View<'_>, told: usize) -> String {
+    let unready = &view.away.unready;
+    if unready.is_empty() || !view.suffices_without(told) {
+        return String::new();
+    }
+    format!(" Unready, too: {}.", words::list(unready, |pod| words::ailing(case.cluster, pod)))
+}
+
 /// No disruption is left now; time brings one back.
 pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held_by_arithmetic()?;
     let message = head(case, held) + &being_replaced(case, held);
-    // A StatefulSet's pod comes back under its name when the old one is gone, and no kubelet says that it is.
-    let in_place = |pod: &&&Pod| pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "StatefulSet");
-    let going = held.away.terminating.iter().filter(in_place);
-    let hanging: Vec<&Pod> = going.filter(|pod| collected::hangs(case.cluster, pod)).copied().collect();
-    if !hanging.is_empty() && !held.suffices_without(hanging.len()) {
+    let hanging: Vec<&Pod> = held.hanging(case.cluster).collect();
+    if !hanging.is_empty() && !held.time_helps() {
         let remedy = format!(
             "bring the node of {0} back; or, once the machine is confirmed to be off, give it the taint \
              node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",

@@ -11,7 +11,7 @@ use crate::cluster::{Pod, Scale, Text};
 
 /// The pod's owner wants fewer pods than there are; its controller deletes them itself.
 pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
-    case.held()?;
+    let view = case.held()?;
     let owner = case.pod.owner.as_ref()?;
     let replicas = match (case.cluster.workload(&owner.uid), case.cluster.scale(&owner.uid)) {
         (Some(workload), _) => workload.replicas,
@@ -28,7 +28,8 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     surplus.then(|| Said {
         outlook: Outlook::WillClear,
         message: format!(
-            "{} {} is scaling down: it wants {} and has {present}; its controller deletes the others itself.",
+            "{} {} {} is scaling down: it wants {} and has {present}; its controller deletes the others itself.",
+            budget_waits::head(case, view),
             owner.kind,
             owner.name,
             words::count(replicas, "pod"),
@@ -47,16 +48,20 @@ fn failing(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
     let short =
         view.owners.iter().filter_map(|owner| Some((owner, owner.failure?, owner.shortage(case.cluster)?)));
     let failing: Vec<(&Owner<'_>, &Text, Shortage)> = short.collect();
-    let lacking = failing.iter().map(|(_, _, shortage)| shortage.lacking()).sum();
-    if failing.is_empty() || view.suffices_without(lacking) {
+    if failing.is_empty() || view.time_helps() {
         return None;
     }
+    let lacking = failing.iter().map(|(_, _, shortage)| shortage.lacking()).sum();
     let said = words::list(&failing, |(owner, why, shortage)| {
         format!("{}: {}", shortage.of(owner), words::quote(why))
     });
     Some(Said {
         outlook: Outlook::MayClear,
-        message: format!("{} {said}.", budget_waits::head(case, view)),
+        message: format!(
+            "{} {said}.{}",
+            budget_waits::head(case, view),
+            budget_waits::unready_too(case, view, lacking)
+        ),
         remedy: format!(
             "let {} create pods: change what the quoted words name (quota, admission, service account)",
             words::list(&failing, |(owner, ..)| owner.name())
@@ -71,11 +76,11 @@ fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
         .iter()
         .filter_map(|short| Some((view.owners.get(short.owner)?, short.shortage, case.lasts(&short.oddity)?)))
         .collect();
-    let lacking = lasting.iter().map(|(_, shortage, _)| shortage.lacking()).sum();
     let (first, _, _) = lasting.first()?;
-    if view.suffices_without(lacking) {
+    if view.time_helps() {
         return None;
     }
+    let lacking = lasting.iter().map(|(_, shortage, _)| shortage.lacking()).sum();
     let said = words::list(&lasting, |(owner, shortage, since)| {
         format!("{}, and none is being created since {} at the latest", shortage.of(owner), words::at(*since))
     });
@@ -91,7 +96,7 @@ fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
              kube-controller-manager runs",
             first.name()
         );
-        (String::new(), remedy)
+        (budget_waits::unready_too(case, view, lacking), remedy)
     } else {
         let pods = words::list(&unready, |pod| words::ailing(case.cluster, pod));
         let remedy = format!("repair {}", words::list(&unready, |pod| words::placed(pod)));
@@ -105,7 +110,7 @@ fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
 pub(super) fn pending(case: &Case<'_, '_>) -> Option<Said> {
     let view = case.held_by_arithmetic()?;
     let pending = &view.away.unschedulable;
-    if pending.is_empty() || view.suffices_without(pending.len() + view.away.unready.len()) {
+    if pending.is_empty() || view.time_helps() {
         return None;
     }
     let names = words::list(pending, |pod| pod.name.to_string());
@@ -114,9 +119,10 @@ pub(super) fn pending(case: &Case<'_, '_>) -> Option<Said> {
     Some(Said {
         outlook: Outlook::MayClear,
         message: format!(
-            "{} {names} {are} Pending, and the scheduler says: {}.",
+            "{} {names} {are} Pending, and the scheduler says: {}.{}",
             budget_waits::head(case, view),
-            words::quote(why)
+            words::quote(why),
+            budget_waits::unready_too(case, view, pending.len()),
         ),
         remedy: format!(
             "give {names} a node: uncordon or add one that fits, or relax the pod's affinity, selector or requests"

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::owners::{self, Owner, Shortage};
-use super::{Patience, Standing};
+use super::{Patience, Standing, collected};
 use crate::budget::{self, Numbers};
 use crate::cluster::{Cluster, ContainerTrouble, Oddity, Pdb, Pod, Scale};
 
@@ -27,6 +27,8 @@ pub(super) struct View<'a> {
     pub(super) stale: Option<Oddity>,
     /// The owners that have fewer pods than they want, none of which is starting.
     pub(super) short: Vec<Short>,
+    /// How many of its pods take more than time to be back, for whatever reasons.
+    lost: usize,
 }
 
 /// An owner that creates no pods, though it lacks some.
@@ -80,7 +82,30 @@ impl<'a> View<'a> {
         let (owners, bare) = owners::of_budget(cluster, budget);
         let stale = stale(budget, &standing);
         let short = short(cluster, &owners, &away);
-        Self { budget, standing, away, owners, bare, stale, short }
+        let mut view = Self { budget, standing, away, owners, bare, stale, short, lost: 0 };
+        view.lost = view.lost(cluster, now, patience);
+        view
+    }
+
+    fn lost(&self, cluster: &Cluster, now: Timestamp, patience: &Patience) -> usize {
+        let missing = |(index, owner): (usize, &Owner<'_>)| {
+            let short = self.short.iter().filter(|short| short.owner == index);
+            let mut since = short.filter_map(|short| cluster.oddities.since(&short.oddity));
+            let missing =
+                owner.failure.is_some() || since.any(|since| now.duration_since(since) >= patience.stale);
+            if missing { owner.shortage(cluster).map_or(0, Shortage::lacking) } else { 0 }
+        };
+        let missing: usize = self.owners.iter().enumerate().map(missing).sum();
+        let others = self.hanging(cluster).count() + self.perhaps_not_replaced(cluster).len();
+        missing + others + self.away.unschedulable.len() + self.away.unready.len()
+    }
+
+    /// Pods of StatefulSets that are going and do not go: each comes back under its name when the old one is gone, and no
+    /// kubelet says that it is.
+    pub(super) fn hanging<'v>(&'v self, cluster: &'v Cluster) -> impl Iterator<Item = &'a Pod> + 'v {
+        let in_place = |pod: &&Pod| pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "StatefulSet");
+        let going = self.away.terminating.iter().copied().filter(in_place);
+        going.filter(|pod| collected::hangs(cluster, pod))
     }
 
     /// What should not last.
@@ -101,7 +126,12 @@ impl<'a> View<'a> {
         owners.flat_map(|owner| owner.pods.iter().filter(going).map(move |pod| (owner, *pod))).collect()
     }
 
-    /// Whether the budget will allow a disruption when all pods but this many are back: then it only takes time.
+    /// Whether time alone gives the budget room again: it has enough without the pods that take more than that.
+    pub(super) fn time_helps(&self) -> bool {
+        self.suffices_without(self.lost)
+    }
+
+    /// Whether the budget will allow a disruption when all pods but this many are back.
     pub(super) fn suffices_without(&self, pods: usize) -> bool {
         let without = i32::try_from(pods).unwrap_or(i32::MAX);
         let attainable = self.standing.attainable;

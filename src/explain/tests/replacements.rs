@@ -92,8 +92,39 @@ fn an_owner_that_scales_down() {
         "web-0",
         Reason::OwnerScalingDown,
         Outlook::WillClear,
-        "StatefulSet web is scaling down: it wants 2 pods and has 3; its controller \
+        "Budget shop/web (minAvailable 50% of 2 = 1) allows 0 evictions now: expected 2, healthy 1, desired 1. StatefulSet \
+         web is scaling down: it wants 2 pods and has 3; its controller \
          deletes the others itself.",
         "nothing to change: wait until StatefulSet web has scaled down",
     );
+}
+
+/// Each of two pods alone would leave the budget its room, and together they do not: time does not help.
+#[test]
+fn what_holds_a_budget_together_is_never_called_slow() {
+    let held = |world: World| world.budget("web", "maxUnavailable: 2").seen_for(30, "web-7d-0");
+    let world = || World::new().deployment("web", 4).crashing("web-7d-3");
+    held(world().without("web-7d-2")).waits(
+        "web-7d-0",
+        Reason::ReplacementMissing,
+        Outlook::MayClear,
+        "Budget shop/web (maxUnavailable 2 of 4) allows 0 evictions now: expected 4, healthy 2, desired 2. Deployment web \
+         has 3 of 4 pods, and none is being created since 2026-12-01T09:59:30Z at the latest. Unready, too: web-7d-3 on \
+         node-a (CrashLoopBackOff, 5 restarts).",
+        "read the events of Deployment web (kubectl describe deployment web -n shop), and check that \
+         kube-controller-manager runs",
+    );
+    held(world().change("web-7d-2", unschedulable)).waits(
+        "web-7d-0",
+        Reason::ReplacementPending,
+        Outlook::MayClear,
+        "Budget shop/web (maxUnavailable 2 of 4) allows 0 evictions now: expected 4, healthy 2, desired 2. web-7d-2 is \
+         Pending, and the scheduler says: “0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod \
+         anti-affinity rules.”. Unready, too: web-7d-3 on node-a (CrashLoopBackOff, 5 restarts).",
+        "give web-7d-2 a node: uncordon or add one that fits, or relax the pod's affinity, selector or requests",
+    );
+    // One of them is only starting.
+    let starting = |pod: &mut Pod| (pod.ready, pod.created) = (false, Some(ago(5)));
+    let world = held(world().change("web-7d-2", starting));
+    assert_eq!(world.reason("web-7d-0"), Some(Reason::BudgetExhausted));
 }
