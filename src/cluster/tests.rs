@@ -294,6 +294,19 @@ fn namespaces_daemon_sets_and_jobs() {
     assert!(cluster.job("j").is_some_and(|job| job.finished && job.ttl_seconds == Some(5)));
 }
 
+/// What the namespace controller writes when admission does not let it delete a pod.
+#[test]
+fn what_could_not_be_deleted_remains() {
+    let mut cluster = Cluster::new();
+    let json = r#"{"metadata": {"name": "shop"}, "status": {"phase": "Terminating", "conditions": [
+        {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "All resources successfully discovered"},
+        {"type": "NamespaceDeletionContentFailure", "status": "True", "message": "1 remaining: denied"},
+        {"type": "NamespaceContentRemaining", "status": "False", "message": "All content successfully removed"}]}}"#;
+    cluster.observe(Change::Applied(Raw::decode(ObjectKind::Namespace, json)));
+    let remaining = cluster.namespace("shop").and_then(|namespace| namespace.content_remaining.as_deref());
+    assert_eq!(remaining, Some("1 remaining: denied"));
+}
+
 #[test]
 fn volumes_and_what_they_are_attached_to() {
     let mut cluster = Cluster::new();

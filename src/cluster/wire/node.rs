@@ -110,10 +110,18 @@ struct NamespaceStatus {
 impl WireNamespace {
     pub(super) fn into_namespace(self, interner: &mut Interner) -> Namespace {
         let Self { metadata, status } = self;
-        let remaining = ["NamespaceContentRemaining", "NamespaceFinalizersRemaining"]
-            .into_iter()
-            .filter_map(|kind| condition(&status.conditions, kind))
-            .find(|found| found.status == "True");
+        // What could not be deleted does not count as remaining there (`pkg/controller/namespace/deletion`), and the
+        // controller's tries come ever later.
+        let remaining = [
+            "NamespaceDeletionContentFailure",
+            "NamespaceDeletionDiscoveryFailure",
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "NamespaceContentRemaining",
+            "NamespaceFinalizersRemaining",
+        ]
+        .into_iter()
+        .filter_map(|kind| condition(&status.conditions, kind))
+        .find(|found| found.status == "True");
         Namespace {
             labels: metadata.labels(interner),
             name: interner.text(&metadata.name),
