@@ -58,6 +58,10 @@ crds: ## Writes crds/drainplan.yaml anew
 	@$(STAGE) "the programs" $(BUILD)
 	@$(DEBUG)/kubectl-drainplan crd > crds/drainplan.yaml.new && mv crds/drainplan.yaml.new crds/drainplan.yaml
 
+.PHONY: docs
+docs: ## Writes what is made from e2e/reasons.yaml into docs/reasons.md anew
+	@$(STAGE) "docs/reasons.md" env MAKE_DOCS=1 cargo test --locked --test reasons the_page_shows_what_users_read
+
 .PHONY: crds-check
 crds-check: ## The committed CRD is what the program prints
 	@$(STAGE) "the programs" $(BUILD)

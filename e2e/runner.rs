@@ -205,7 +205,7 @@ async fn one(case: &Case, installation: Arc<Installation>) -> (u16, Option<Strin
         Ok(bed) => {
             let run = AssertUnwindSafe((case.run)(bed.clone())).catch_unwind();
             let result = match timeout(CASE_LIMIT, run).await {
-                Ok(Ok(result)) => result,
+                Ok(Ok(result)) => result.and_then(|()| bed.ensure_all_compared(case.number)),
                 Ok(Err(_)) => Err(anyhow::anyhow!("it panicked")),
                 Err(_) => Err(anyhow::anyhow!("not done after {} s", CASE_LIMIT.as_secs())),
             };

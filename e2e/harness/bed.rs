@@ -10,6 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
+use super::said::Compared;
 use super::{Audit, Installation, PlanRun, Recorder, Request, Sight, Space, cordoned, marks, nodes};
 
 /// How long a node may take to be as it should be.
@@ -25,13 +26,15 @@ pub struct Bed {
     pub installation: Arc<Installation>,
     /// The namespace.
     pub space: Space,
+    /// The rows of `reasons.yaml` that this case has met so far.
+    pub(super) compared: Arc<Compared>,
 }
 
 impl Bed {
     /// Makes the namespace.
     pub async fn new(installation: Arc<Installation>, name: &str) -> Result<Self> {
         let space = Space::create(installation.client(), name, labels(name)).await?;
-        Ok(Self { name: name.to_owned(), installation, space })
+        Ok(Self { name: name.to_owned(), installation, space, compared: Arc::default() })
     }
 
     pub fn client(&self) -> Client {
@@ -45,6 +48,11 @@ impl Bed {
     /// The name of a node or a plan of this case.
     pub fn named(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.name)
+    }
+
+    /// One more namespace of this case; its pods go to this case's nodes, too.
+    pub async fn another_space(&self, suffix: &str) -> Result<Space> {
+        Space::create(self.client(), &self.named(suffix), labels(&self.name)).await
     }
 
     /// Creates nodes with room for so many pods each; returns their names when pods can be scheduled there.

@@ -14,9 +14,12 @@ mod objects;
 mod plan;
 mod readers;
 mod record;
+pub mod rows;
+mod said;
 mod signals;
 mod space;
 mod testbed;
+mod webhook;
 
 pub use audit::{Audit, Request};
 pub use bed::Bed;
@@ -31,3 +34,4 @@ pub use record::{Record, Recorder, Sight};
 pub use signals::interrupted;
 pub use space::Space;
 pub use testbed::Testbed;
+pub use webhook::Webhook;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 /// The pod template of a workload.
 #[derive(Clone)]
 pub struct Template {
+    labels: Map<String, Value>,
     annotations: Map<String, Value>,
     finalizers: Vec<String>,
     volumes: Vec<Value>,
@@ -21,6 +22,7 @@ pub struct Template {
 impl Template {
     pub fn new() -> Self {
         Self {
+            labels: Map::new(),
             annotations: Map::new(),
             finalizers: Vec::new(),
             volumes: Vec::new(),
@@ -36,6 +38,13 @@ impl Template {
     #[must_use]
     pub fn sim(mut self, hint: &str, value: &str) -> Self {
         self.annotations.insert(format!("sim.drainplan.dev/{hint}"), json!(value));
+        self
+    }
+
+    /// A label beside that of the workload.
+    #[must_use]
+    pub fn label(mut self, name: &str, value: &str) -> Self {
+        self.labels.insert(name.to_owned(), json!(value));
         self
     }
 
@@ -132,8 +141,10 @@ impl Template {
         if let Some(spec) = spec.as_object_mut() {
             spec.insert("affinity".to_owned(), affinity);
         }
+        let mut all_labels = self.labels.clone();
+        all_labels.extend(labels.as_object().cloned().unwrap_or_default());
         json!({
-            "metadata": {"labels": labels, "annotations": self.annotations, "finalizers": self.finalizers},
+            "metadata": {"labels": all_labels, "annotations": self.annotations, "finalizers": self.finalizers},
             "spec": spec,
         })
     }

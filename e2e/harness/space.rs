@@ -61,7 +61,8 @@ impl Space {
         self.api()
     }
 
-    async fn add<K>(&self, object: Value) -> Result<K>
+    /// Creates any object of the namespace.
+    pub async fn add<K>(&self, object: Value) -> Result<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -127,6 +128,13 @@ impl Space {
             metadata.insert("name".to_owned(), json!(name));
         }
         self.add(pod).await
+    }
+
+    /// Opens a readiness gate of a pod, which is Ready then.
+    pub async fn open_gate(&self, pod: &str, condition: &str) -> Result<()> {
+        let opened = json!({"status": {"conditions": [{"type": condition, "status": "True"}]}});
+        self.pods().patch_status(pod, &PatchParams::default(), &Patch::Strategic(opened)).await?;
+        Ok(())
     }
 
     /// From now on the pod breaks: it is not Ready any more and is restarted again and again.

@@ -1,12 +1,12 @@
 //! Nodes whose machine is off, and what the pod garbage collection of the real controller manager does there.
 
 use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{NodePhase, NodeReason, Outlook, PlanPhase};
+use drainplan::api::{NodePhase, NodeReason, PlanPhase};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::{PATIENCE, ensure_said, over, report, shared};
+use super::{PATIENCE, over, report, shared};
 use crate::harness::{Bed, Template, node_of, terminating, uid};
 use crate::runner::Case;
 
@@ -38,37 +38,14 @@ async fn machine_that_is_off(bed: Bed) -> Result<()> {
     let plan = bed.plan("plan", spec).await?;
 
     let name = lost.name_any();
-    let unreachable = |outlook: Outlook| {
-        let (node, pod) = (a.clone(), name.clone());
-        move |of: &drainplan::api::NodeStatus, waits: &drainplan::api::WaitingPod| {
-            of.name == node
-                && waits.pod == pod
-                && waits.reason == "KubeletUnreachable"
-                && waits.outlook == outlook
-        }
-    };
-    let (_, said) = plan.shows_waiting("a silent kubelet", PATIENCE, unreachable(Outlook::MayClear)).await?;
-    let command = format!("kubectl taint node {a} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
-    ensure!(said.message.contains("Ready is Unknown"), "{}", said.message);
-    ensure!(said.message.contains(&command), "\"{command}\" is missing in: {}", said.message);
+    bed.shows_and_explains("KubeletUnreachable/MayClear", &plan, &name).await?;
     // The name is taken, so that the budget has no room for the other pod, and time alone does not help.
-    let waits = |_: &drainplan::api::NodeStatus, waits: &drainplan::api::WaitingPod| {
-        waits.pod == other.name_any()
-            && waits.reason == "BudgetExhausted"
-            && waits.outlook == Outlook::MayClear
-    };
-    let (_, said) = plan.shows_waiting("a budget held by a dead node", PATIENCE, waits).await?;
-    let told = format!("the kubelet of {a} does not report");
-    ensure_said(&said, "BudgetExhausted", Outlook::MayClear, &["db"], &[&told])?;
+    bed.shows_and_explains("BudgetExhausted/MayClear", &plan, &other.name_any()).await?;
 
     // Somebody has made sure that the machine is off.
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     bed.installation.testbed.kubectl(&["taint", "node", &a, taint]).await?;
-    let (_, said) =
-        plan.shows_waiting("a taint that was seen", PATIENCE, unreachable(Outlook::WillClear)).await?;
-    for part in ["carries the taint node.kubernetes.io/out-of-service", "within 20 s"] {
-        ensure!(said.message.contains(part), "\"{part}\" is missing in: {}", said.message);
-    }
+    bed.shows("KubeletUnreachable/WillClear", &plan, &name).await?;
     let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
     ensure!(status.nodes.iter().all(|node| node.phase == NodePhase::Done), "{:?}", status.nodes);
     let evictions = bed.evictions()?;
@@ -88,6 +65,7 @@ async fn node_deleted_under_its_pods(bed: Bed) -> Result<()> {
     bed.space
         .pods_until("web", "both are going", |pods| pods.iter().filter(|pod| terminating(pod)).count() == 2)
         .await?;
+    bed.shows_and_explains("Terminating/WillClear", &plan, "web-").await?;
     bed.delete_node(&node).await?;
     let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
     let of_node = report(&status, &node)?;

@@ -1,5 +1,6 @@
 //! The cases, one file for each theme.
 
+mod answers;
 mod dead_nodes;
 mod endings;
 mod explained;
@@ -7,12 +8,14 @@ mod gates;
 mod gentle;
 mod gitops;
 mod hand_off;
+mod lasting;
 mod metrics;
 mod own_pod;
 mod ownership;
 mod pace;
 mod pod_gc;
 mod pods;
+mod reasons;
 mod refusals;
 mod restart;
 mod rights;
@@ -24,8 +27,8 @@ mod windows;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{DrainPlanStatus, NodeStatus, Outlook, WaitingPod};
+use anyhow::{Context as _, Result};
+use drainplan::api::{DrainPlanStatus, NodeStatus, WaitingPod};
 use serde_json::{Value, json};
 
 use crate::runner::Case;
@@ -36,15 +39,18 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// All cases.
 pub fn all() -> Vec<Case> {
     let themes = [
+        answers::cases(),
         gentle::cases(),
         gitops::cases(),
         explained::cases(),
         pods::cases(),
+        lasting::cases(),
         own_pod::cases(),
         ownership::cases(),
         dead_nodes::cases(),
         endings::cases(),
         restart::cases(),
+        reasons::cases(),
         refusals::cases(),
         rights::cases(),
         pace::cases(),
@@ -77,28 +83,6 @@ fn report<'a>(status: &'a DrainPlanStatus, node: &str) -> Result<&'a NodeStatus>
 fn waiting<'a>(node: &'a NodeStatus, pod: &str) -> Result<&'a WaitingPod> {
     let found = node.waiting.iter().find(|it| it.pod == pod);
     found.with_context(|| format!("pod {pod} is not reported on {}: {:?}", node.name, node.waiting))
-}
-
-/// What is said of a waiting pod.
-fn ensure_said(
-    pod: &WaitingPod,
-    reason: &str,
-    outlook: Outlook,
-    budgets: &[&str],
-    parts: &[&str],
-) -> Result<()> {
-    ensure!(pod.reason == reason, "the reason is {} instead of {reason}: {}", pod.reason, pod.message);
-    ensure!(
-        pod.outlook == outlook,
-        "the outlook is {:?} instead of {outlook:?}: {}",
-        pod.outlook,
-        pod.message
-    );
-    ensure!(pod.budgets == budgets, "the budgets are {:?} instead of {budgets:?}", pod.budgets);
-    for part in parts {
-        ensure!(pod.message.contains(part), "\"{part}\" is missing in: {}", pod.message);
-    }
-    Ok(())
 }
 
 /// A case that others may run beside.

@@ -7,15 +7,15 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{NodeReason, Outlook, PlanPhase};
+use drainplan::api::{NodeReason, PlanPhase};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 
-use super::{PATIENCE, alone, ensure_said, over, report, slow, waiting};
+use super::{PATIENCE, alone, over, report, slow, waiting};
 use crate::harness::{
     Bed, Controller, Recorder, Request, Sight, Template, node_of, owned_by, terminating, uid,
 };
@@ -49,10 +49,7 @@ impl Processes<'_> {
         let process = self.bed.installation.controller.in_pod(&self.bed.space.name, pod)?;
         process.start().await?;
         self.running.insert(pod.to_owned(), process);
-        let opened = json!({"status": {"conditions": [{"type": RUNS, "status": "True"}]}});
-        let pods = self.bed.space.pods();
-        pods.patch_status(pod, &PatchParams::default(), &Patch::Strategic(opened)).await?;
-        Ok(())
+        self.bed.space.open_gate(pod, RUNS).await
     }
 
     /// Starts the process of a pod, and awaits that it leads.
@@ -282,8 +279,7 @@ async fn own_pod_that_could_not_come_back(bed: Bed) -> Result<()> {
     bed.ensure_untouched(&watched, &node)?;
     let of_node = report(&status, &node)?;
     ensure!(of_node.reason.as_deref() == Some(NodeReason::Blocked.as_str()), "{:?}", of_node.reason);
-    let said = waiting(of_node, &own.name_any())?;
-    ensure_said(said, "ReturnsToNode", Outlook::NeverClears, &[], &["nobody would give this node back"])?;
+    bed.says("ReturnsToNode/NeverClears/controller", waiting(of_node, &own.name_any())?)?;
     processes.stop_all().await
 }
 

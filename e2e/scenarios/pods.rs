@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use drainplan::api::{NodeReason, NodeStatus, Outlook, PlanPhase, WaitingPod};
+use drainplan::api::{NodeReason, NodeStatus, PlanPhase, WaitingPod};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::policy::v1::Eviction;
 use kube::api::{DeleteParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{PATIENCE, ensure_said, over, report, shared, waiting};
+use super::{PATIENCE, over, report, shared, waiting};
 use crate::harness::{Bed, Recorder, Sight, Space, Template, is_ready, node_of, terminating, uid};
 use crate::runner::Case;
 
@@ -61,15 +61,13 @@ async fn pods_that_the_plan_refuses(bed: Bed) -> Result<()> {
 
     let refusing = bed.plan("refusing", over(&nodes, "3s", "KeepCordoned")).await?;
     let status = refusing.ends(PlanPhase::Failed, PATIENCE).await?;
-    for (node, pods, reason, part, field) in [
-        (a, &bare, "Unmanaged", "no controller", "spec.pods.unmanaged"),
-        (b, &cache, "LocalData", "scratch", "spec.pods.emptyDir"),
-    ] {
+    for (node, pods, row) in [(a, &bare, "Unmanaged/NeverClears"), (b, &cache, "LocalData/NeverClears")] {
         let report = report(&status, node)?;
         let failed_as = report.reason.as_deref();
         ensure!(failed_as == Some(NodeReason::Blocked.as_str()), "node {node} failed as {failed_as:?}");
         let pod = pods.first().context("no pod")?.name_any();
-        ensure_said(waiting(report, &pod)?, reason, Outlook::NeverClears, &[], &[part, field])?;
+        bed.says(row, waiting(report, &pod)?)?;
+        bed.explains(row, &bed.name, &pod).await?;
         bed.ensure_untouched(&watched, node)?;
     }
 
@@ -101,7 +99,8 @@ async fn finalizer_that_never_goes(bed: Bed) -> Result<()> {
     let failed_as = report.reason.as_deref();
     ensure!(failed_as == Some(NodeReason::TimedOut.as_str()), "node {node} failed as {failed_as:?}");
     let pod = pods.first().context("no pod")?.name_any();
-    ensure_said(waiting(report, &pod)?, "FinalizerHolds", Outlook::MayClear, &[], &[HELD_BY])?;
+    bed.says("FinalizerHolds/MayClear", waiting(report, &pod)?)?;
+    bed.explains("FinalizerHolds/MayClear", &bed.name, &pod).await?;
     ensure!(
         bed.accepted()? == pods.iter().map(uid).collect::<Vec<_>>(),
         "evictions: {:#?}",
@@ -124,8 +123,7 @@ async fn pod_reborn_under_its_name(bed: Bed) -> Result<()> {
     let plan = bed.plan("plan", over(&nodes, "2m", "KeepCordoned")).await?;
     let name = held.name_any();
     let refused = |_: &NodeStatus, it: &WaitingPod| it.pod == name && it.reason == "AdmissionDenied";
-    let (_, said) = plan.shows_waiting("the pod that is refused", PATIENCE, refused).await?;
-    ensure_said(&said, "AdmissionDenied", Outlook::MayClear, &[], &[DENIED])?;
+    plan.shows_waiting("the pod that is refused", PATIENCE, refused).await?;
     bed.space.pods().delete(&name, &DeleteParams::default()).await?;
 
     let key = format!("{}/{name}", bed.name);
@@ -151,6 +149,59 @@ async fn pod_reborn_under_its_name(bed: Bed) -> Result<()> {
 /// What the policy says.
 const DENIED: &str = "evictions are frozen here";
 
+/// A policy that denies something in some namespaces.
+pub struct Denial {
+    name: String,
+    client: Client,
+}
+
+impl Denial {
+    /// Denies an operation on a resource; the policy has the case's name. The server needs some time to know it.
+    pub async fn of(
+        bed: &Bed,
+        resource: &str,
+        operation: &str,
+        words: &str,
+        spaces: &[&str],
+    ) -> Result<Self> {
+        let denial = Self { name: bed.name.clone(), client: bed.client() };
+        let policy = json!({
+            "metadata": {"name": denial.name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource],
+                }]},
+                "validations": [{"expression": "false", "message": words}],
+            },
+        });
+        let policies: Api<ValidatingAdmissionPolicy> = Api::all(bed.client());
+        policies.create(&PostParams::default(), &serde_json::from_value(policy)?).await?;
+        let binding = json!({
+            "metadata": {"name": denial.name},
+            "spec": {
+                "policyName": denial.name,
+                "validationActions": ["Deny"],
+                "matchResources": {"namespaceSelector": {"matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "In", "values": spaces},
+                ]}},
+            },
+        });
+        denial.bindings().create(&PostParams::default(), &serde_json::from_value(binding)?).await?;
+        Ok(denial)
+    }
+
+    /// Denies nothing any more.
+    pub async fn lift(self) -> Result<()> {
+        self.bindings().delete(&self.name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    fn bindings(&self) -> Api<ValidatingAdmissionPolicyBinding> {
+        Api::all(self.client.clone())
+    }
+}
+
 /// Denies all evictions in the case's namespace; returns when the server does so.
 async fn deny_evictions(bed: &Bed) -> Result<()> {
     // The server is asked in another namespace, so that the case's own holds the controller's evictions alone.
@@ -159,30 +210,7 @@ async fn deny_evictions(bed: &Bed) -> Result<()> {
     let nowhere = Map::from_iter([("e2e.drainplan.dev/case".to_owned(), json!("none"))]);
     let space = Space::create(bed.client(), &probe, nowhere).await?;
     space.pod("probe", &Template::new()).await?;
-    let policies: Api<ValidatingAdmissionPolicy> = Api::all(bed.client());
-    let policy = json!({
-        "metadata": {"name": bed.name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"],
-            }]},
-            "validations": [{"expression": "false", "message": DENIED}],
-        },
-    });
-    policies.create(&PostParams::default(), &serde_json::from_value(policy)?).await?;
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(bed.client());
-    let binding = json!({
-        "metadata": {"name": bed.name},
-        "spec": {
-            "policyName": bed.name,
-            "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [bed.name, probe]},
-            ]}},
-        },
-    });
-    bindings.create(&PostParams::default(), &serde_json::from_value(binding)?).await?;
+    Denial::of(bed, "pods/eviction", "CREATE", DENIED, &[&bed.name, &probe]).await?;
 
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     let eviction: Eviction =

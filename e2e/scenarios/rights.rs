@@ -1,7 +1,7 @@
 //! What happens when the controller may not do what it has to.
 
 use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{NodeReason, Outlook, PlanPhase};
+use drainplan::api::{NodeReason, PlanPhase};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::api::PostParams;
@@ -9,7 +9,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{PATIENCE, alone, ensure_said, over, report, waiting};
+use super::{PATIENCE, alone, over, report, waiting};
 use crate::harness::{Bed, Installation, Template, cordoned};
 use crate::runner::Case;
 
@@ -46,8 +46,7 @@ async fn without_the_right(bed: &Bed) -> Result<()> {
     let failed_as = report.reason.as_deref();
     ensure!(failed_as == Some(NodeReason::Blocked.as_str()), "node {node} failed as {failed_as:?}");
     for pod in &pods {
-        let parts = ["403", "pods/eviction", &Installation::user()];
-        ensure_said(waiting(report, &pod.name_any())?, "Forbidden", Outlook::NeverClears, &[], &parts)?;
+        bed.says("Forbidden/NeverClears", waiting(report, &pod.name_any())?)?;
     }
     ensure!(bed.evictions()?.is_empty(), "evictions: {:#?}", bed.evictions()?);
     bed.ensure_untouched(&watched, node)?;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use drainplan::api::{NodeReason, Outlook, PlanPhase};
+use drainplan::api::{NodeReason, PlanPhase};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::{PATIENCE, ensure_said, over, report, shared, waiting};
+use super::{PATIENCE, over, report, shared, waiting};
 use crate::harness::{Bed, PlanRun, Recorder, Template, ready_pods, uid};
 use crate::runner::Case;
 
@@ -55,6 +55,7 @@ async fn rules_say_what_goes_when(bed: Bed) -> Result<()> {
     ensure!(bed.accepted()? == [proxy.clone(), web.clone()], "evicted were {:?}", bed.accepted()?);
     let pods = bed.space.all_ready("agent", 1).await?;
     ensure!(pods.first().map(uid).as_ref() == Some(agent), "the skipped pod is gone");
+    bed.shows("AwaitingOrder/WillClear", &plan, "web-").await?;
     for (app, reason) in [("web", "AwaitingOrder"), ("report", "AwaitingCompletion")] {
         ensure!(reasons(&plan, app).contains(reason), "{app} waited for {:?}", reasons(&plan, app));
     }
@@ -96,8 +97,8 @@ async fn pods_that_ask_not_to_be_moved(bed: Bed) -> Result<()> {
     let failed = report(&status, node)?;
     ensure!(failed.reason.as_deref() == Some(NodeReason::Blocked.as_str()), "failed as {:?}", failed.reason);
     let pod = pods.first().context("no pod")?.name_any();
-    let parts = [ASKS, "spec.pods.protected"];
-    ensure_said(waiting(failed, &pod)?, "Protected", Outlook::NeverClears, &[], &parts)?;
+    bed.says("Protected/NeverClears", waiting(failed, &pod)?)?;
+    bed.explains("Protected/NeverClears", &bed.name, &pod).await?;
     bed.ensure_untouched(&watched, node)?;
 
     let ignoring = bed.plan("ignoring", with_pods(&nodes, "2m", json!({"protected": "Ignore"}))).await?;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use drainplan::api::{NodePhase, NodeReason, Outlook, PlanPhase, names};
+use drainplan::api::{NodePhase, NodeReason, PlanPhase, names};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use super::{PATIENCE, alone, ensure_said, over, report, shared, waiting};
+use super::{PATIENCE, alone, over, report, shared, waiting};
 use crate::harness::{Bed, Recorder, Sight, Template, cordoned, uid};
 use crate::runner::Case;
 
@@ -106,15 +106,8 @@ async fn pod_that_would_return(bed: Bed) -> Result<()> {
     ensure!(of_node.phase == NodePhase::Failed, "{node} is {:?}", of_node.phase);
     ensure!(of_node.reason.as_deref() == Some(NodeReason::Blocked.as_str()), "{:?}", of_node.reason);
     let name = agent.iter().map(kube::ResourceExt::name_any).collect::<String>();
-    let returns = format!("evicted, it would return to {node}");
-    let said = waiting(of_node, &name)?;
-    ensure_said(
-        said,
-        "ReturnsToNode",
-        Outlook::NeverClears,
-        &[],
-        &["the cordon does not keep it away", &returns],
-    )?;
+    bed.says("ReturnsToNode/NeverClears", waiting(of_node, &name)?)?;
+    bed.explains("ReturnsToNode/NeverClears", &bed.name, &name).await?;
     let reasons: BTreeMap<&str, &str> =
         of_node.waiting.iter().map(|pod| (pod.pod.as_str(), pod.reason.as_str())).collect();
     ensure!(reasons.len() == 1, "others wait too: {reasons:?}");

@@ -9,6 +9,7 @@ mod lasting;
 mod misconfigured;
 mod refused;
 mod replacements;
+mod rows;
 mod rules;
 
 use std::sync::Arc;

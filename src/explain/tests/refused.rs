@@ -65,11 +65,16 @@ fn a_webhook_that_does_not_answer() {
     );
 }
 
-#[test]
-fn the_one_who_evicts_may_not() {
+/// The server has refused for want of the right, and nobody has asked yet whether that is why.
+pub(super) fn before_the_authorizer_is_asked() -> World {
     let words = "pods \"web-0\" is forbidden: User \"system:serviceaccount:ops:drainer\" cannot create resource \
                  \"pods/eviction\" in API group \"\" in the namespace \"shop\"";
-    let mut world = answered(403, "Forbidden", words, &[]);
+    answered(403, "Forbidden", words, &[])
+}
+
+#[test]
+fn the_one_who_evicts_may_not() {
+    let mut world = before_the_authorizer_is_asked();
     world.waits(
         "web-0",
         Reason::Forbidden,
