@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use drainplan::api::DrainPlan;
 use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
-use super::gitops;
+use super::{gitops, rows};
 
 /// How long after the end of a watch it begins anew: the kind itself is gone for a while in one case.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -45,6 +45,8 @@ impl Readers {
         let (wrong, read) = judge_all(states.values())?;
         ensure!(wrong.is_empty(), "{} states are read wrongly:\n{}", wrong.len(), wrong.join("\n"));
         ensure!(!states.is_empty(), "no plan was seen");
+        let unknown = without_row(states.values())?;
+        ensure!(unknown.is_empty(), "e2e/reasons.yaml has no row for what was said: {unknown:?}");
         Ok(format!("{} states of plans by kstatus / Argo CD: {read}", states.len()))
     }
 }
@@ -75,6 +77,22 @@ async fn follow(client: Client, states: Arc<Mutex<BTreeMap<(String, String), Val
         }
         sleep(AGAIN).await;
     }
+}
+
+/// What was said of a waiting pod and has no row in `reasons.yaml`.
+fn without_row<'v>(plans: impl IntoIterator<Item = &'v Value>) -> Result<BTreeSet<String>> {
+    let rows = rows::all().map_err(|error| anyhow!(error))?;
+    let known: BTreeSet<String> =
+        rows.values().map(|row| format!("{} with {}", row.reason(), row.outlook())).collect();
+    let list = |of: &'v Value, field: &str| of.pointer(field).and_then(Value::as_array).into_iter().flatten();
+    let mut unknown = BTreeSet::new();
+    for waits in
+        plans.into_iter().flat_map(|plan| list(plan, "/status/nodes")).flat_map(|node| list(node, "/waiting"))
+    {
+        let of = |field| waits.get(field).and_then(Value::as_str).unwrap_or_default();
+        unknown.insert(format!("{} with {}", of("reason"), of("outlook")));
+    }
+    Ok(&unknown - &known)
 }
 
 /// All that was wrong with these plans, and how often each was read as what.

@@ -42,7 +42,7 @@ pub struct Pod {
     /// The names of the PersistentVolumeClaims that it uses.
     pub claims: Box<[Text]>,
     pub restart_policy: RestartPolicy,
-    /// What ails its containers, when one has restarted or waits.
+    /// What ails it, when a container has restarted or waits, or it is known since when it is not Ready.
     pub trouble: Option<Box<ContainerTrouble>>,
     /// The scheduler's message when `PodScheduled` is False with reason Unschedulable.
     pub unschedulable: Option<Text>,
@@ -96,13 +96,15 @@ pub enum RestartPolicy {
     Never,
 }
 
-/// What ails a pod's containers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What ails a pod and its containers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerTrouble {
     /// The largest restart count of a container.
     pub restarts: i32,
     /// The reason a container waits, such as `CrashLoopBackOff`: one that ails goes before one that starts.
     pub waiting: Option<Text>,
+    /// Since when its Ready condition has not been True.
+    pub unready_since: Option<Timestamp>,
 }
 
 impl ContainerTrouble {

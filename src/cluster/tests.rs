@@ -41,7 +41,8 @@ fn what_is_read_of_a_pod() {
     let pod = read_pod(
         r#""spec": {"nodeName": "node-a", "restartPolicy": "Never", "volumes": null},
         "status": {"phase": "Running", "conditions": [
-          {"type": "Ready", "status": "False"}, {"type": "Ready", "status": "True"},
+          {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+          {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T00:00:00Z"},
           {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}],
         "containerStatuses": [
           {"restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}},
@@ -54,8 +55,14 @@ fn what_is_read_of_a_pod() {
     assert_eq!(pod.unschedulable.as_deref(), Some("0/3 nodes"));
     assert_eq!(
         pod.trouble.as_deref(),
-        Some(&ContainerTrouble { restarts: 4, waiting: Some("CrashLoopBackOff".into()) })
+        Some(&ContainerTrouble {
+            restarts: 4,
+            waiting: Some("CrashLoopBackOff".into()),
+            unready_since: Some("2026-01-01T00:00:00Z".parse().expect("a time")),
+        })
     );
+    let ready = r#"{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T00:00:00Z"}"#;
+    assert_eq!(read_pod(&format!(r#""status": {{"conditions": [{ready}]}}"#)).trouble, None);
     let bare = read_pod(r#""status": null"#);
     assert_eq!((bare.phase, bare.node, bare.trouble), (PodPhase::Pending, None, None));
 }

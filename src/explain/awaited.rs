@@ -32,7 +32,7 @@ impl Explainer<'_> {
         match (&pod.unschedulable, &pod.node, pod.created) {
             _ if pod.terminating() => format!("{name} is still terminating"),
             (Some(why), None, _) => {
-                format!("{name} is Pending, and the scheduler says: {}", words::quote(why))
+                format!("{name} is Pending, and the scheduler says: {}", words::scheduler(why))
             }
             (None, None, _) => format!("{name} is Pending"),
             (_, Some(_), Some(created)) if pod.just_starting(self.now) => {

@@ -77,6 +77,19 @@ pub(super) fn without_cause<'a>(case: &Case<'_, 'a>) -> Option<&'a Refusal> {
     of_kind(case, Kind::WithoutCause)
 }
 
+/// The webhook or policy that denied a request, as the server names it.
+fn named(message: &str) -> Option<String> {
+    let policy = between(message, "ValidatingAdmissionPolicy '", "'");
+    let policy = policy.map(|name| format!("ValidatingAdmissionPolicy {name}"));
+    let webhook = || between(message, "admission webhook \"", "\"").map(|name| format!("webhook {name}"));
+    policy.or_else(webhook)
+}
+
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(name, _)| name).filter(|name| !name.is_empty())
+}
+
 /// A webhook or a policy denied it.
 pub(super) fn admission_denied(case: &Case<'_, '_>) -> Option<Said> {
     let refusal = of_kind(case, Kind::AdmissionDenied)?;
@@ -87,8 +100,14 @@ pub(super) fn admission_denied(case: &Case<'_, '_>) -> Option<Said> {
             refusal.code,
             words::quote(&refusal.message)
         ),
-        remedy: "let the operator behind that webhook or policy move the pod, or have the rule changed"
-            .to_owned(),
+        remedy: match named(&refusal.message) {
+            Some(guard) => {
+                format!("ask whoever runs {guard} to move this pod, or to let its eviction through")
+            }
+            None => {
+                "let whoever runs that webhook or policy move the pod, or have the rule changed".to_owned()
+            }
+        },
     })
 }
 
@@ -102,8 +121,15 @@ pub(super) fn admission_unavailable(case: &Case<'_, '_>) -> Option<Said> {
             refusal.code,
             words::quote(&refusal.message)
         ),
-        remedy: "bring the webhook's service back, or set failurePolicy: Ignore in its configuration"
-            .to_owned(),
+        remedy: match between(&refusal.message, "failed calling webhook \"", "\"") {
+            Some(name) => {
+                format!(
+                    "bring the service of webhook {name} back, or set failurePolicy: Ignore in its configuration"
+                )
+            }
+            None => "bring the webhook's service back, or set failurePolicy: Ignore in its configuration"
+                .to_owned(),
+        },
     })
 }
 

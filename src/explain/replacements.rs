@@ -121,7 +121,7 @@ pub(super) fn pending(case: &Case<'_, '_>) -> Option<Said> {
         message: format!(
             "{} {names} {are} Pending, and the scheduler says: {}.{}",
             budget_waits::head(case, view),
-            words::quote(why),
+            words::scheduler(why),
             budget_waits::unready_too(case, view, pending.len()),
         ),
         remedy: format!(

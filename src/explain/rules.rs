@@ -123,6 +123,14 @@ pub(super) fn behind(
     let pods = words::count(earlier.len(), "pod");
     let are = if earlier.len() == 1 { "is" } else { "are" };
     let names = words::list(earlier, |(pod, ..)| pod.name.to_string());
+    // Their own entries say what to change.
+    let holding: Vec<&Pod> =
+        earlier.iter().filter(|(.., of)| *of == Some(outlook)).map(|(pod, ..)| *pod).collect();
+    let first_of_all = if outlook == Outlook::WillClear {
+        "nothing to change: wait until those are gone".to_owned()
+    } else {
+        format!("do what is said of {}", words::list(&holding, |pod| pod.name.to_string()))
+    };
     let (message, otherwise) = match order {
         Some(order) => (
             format!(
@@ -143,7 +151,7 @@ pub(super) fn behind(
         outlook,
         budgets: cluster.budgets_of(pod).map(|budget| budget.name.clone()).collect(),
         message,
-        remedy: format!("nothing to change: wait until those are gone{otherwise}"),
+        remedy: format!("{first_of_all}{otherwise}"),
     })
 }
 

@@ -43,6 +43,11 @@ pub(super) fn quote(text: &str) -> String {
     format!("“{}”", cut(&line, QUOTE))
 }
 
+/// The scheduler's words about the pod itself: what preemption would not help is left out.
+pub(super) fn scheduler(text: &str) -> String {
+    quote(text.split(" preemption: ").next().unwrap_or(text))
+}
+
 /// A message no longer than a status may carry.
 pub(super) fn bounded(message: String) -> String {
     if message.chars().count() <= MESSAGE { message } else { cut(&message, MESSAGE) }
@@ -134,11 +139,13 @@ pub(super) fn ailing(cluster: &Cluster, pod: &Pod) -> String {
 }
 
 pub(super) fn ailment(cluster: &Cluster, pod: &Pod) -> String {
+    let since = pod.trouble.as_ref().and_then(|trouble| trouble.unready_since);
     if let Some(trouble) = &pod.trouble {
         let restarts = (trouble.restarts > 0).then(|| count(trouble.restarts, "restart"));
         let parts: Vec<String> = trouble.waiting.iter().map(ToString::to_string).chain(restarts).collect();
         if !parts.is_empty() {
-            return parts.join(", ");
+            let since = since.map(|since| format!("not Ready since {}", at(since)));
+            return parts.into_iter().chain(since).collect::<Vec<_>>().join(", ");
         }
     }
     let node = pod.node.as_ref().and_then(|name| cluster.node(name));
@@ -147,7 +154,10 @@ pub(super) fn ailment(cluster: &Cluster, pod: &Pod) -> String {
         (None, _) if pod.node.is_some() && cluster.nodes().next().is_some() => {
             "its node is gone, and pod garbage collection deletes it".to_owned()
         }
-        (_, Some(created)) => format!("not Ready, created {}", at(created)),
-        _ => "not Ready".to_owned(),
+        (_, created) => match (since, created) {
+            (Some(since), _) => format!("not Ready since {}", at(since)),
+            (None, Some(created)) => format!("not Ready, created {}", at(created)),
+            (None, None) => "not Ready".to_owned(),
+        },
     }
 }

@@ -111,7 +111,11 @@ impl World {
                     state.failing = false;
                 }
                 self.store.edit_pod(key, |pod| {
-                    pod.trouble = Some(Box::new(ContainerTrouble { restarts: 3, waiting: None }));
+                    pod.trouble = Some(Box::new(ContainerTrouble {
+                        restarts: 3,
+                        waiting: None,
+                        ..ContainerTrouble::default()
+                    }));
                     pod.ready |= lives;
                 });
             }
@@ -140,7 +144,11 @@ impl World {
             return;
         }
         state.failing = true;
-        let looping = ContainerTrouble { restarts: 3, waiting: Some("CrashLoopBackOff".into()) };
+        let looping = ContainerTrouble {
+            restarts: 3,
+            waiting: Some("CrashLoopBackOff".into()),
+            ..ContainerTrouble::default()
+        };
         self.store.edit_pod(key, |pod| {
             pod.ready = false;
             pod.trouble = Some(Box::new(looping));

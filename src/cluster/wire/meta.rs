@@ -143,6 +143,8 @@ pub(super) struct Condition {
     pub(super) reason: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) message: String,
+    #[serde(rename = "lastTransitionTime", deserialize_with = "or_default")]
+    pub(super) since: Option<Timestamp>,
 }
 
 /// The first condition of a type, as the control plane looks for it.

@@ -210,8 +210,10 @@ fn trouble(status: &Status, interner: &mut Interner) -> Option<Box<ContainerTrou
     };
     // A container that ails says more than one that is about to be created.
     let reason = waiting().find(|reason| ContainerTrouble::is_ailment(reason)).or_else(|| waiting().next());
-    (restarts > 0 || reason.is_some()).then(|| {
+    let unready = condition(&status.conditions, "Ready").filter(|ready| ready.status != "True");
+    let unready_since = unready.and_then(|ready| ready.since);
+    (restarts > 0 || reason.is_some() || unready_since.is_some()).then(|| {
         let waiting = reason.filter(|reason| !reason.is_empty()).map(|reason| interner.text(reason));
-        Box::new(ContainerTrouble { restarts, waiting })
+        Box::new(ContainerTrouble { restarts, waiting, unready_since })
     })
 }

@@ -87,10 +87,37 @@ fn an_unready_pod_does_not_explain_what_a_replacement_will_end() {
 }
 
 #[test]
+fn it_is_said_since_when_a_pod_is_not_ready() {
+    let unready = |trouble: ContainerTrouble| {
+        let world = World::new().stateful_set("web", 2).change("web-1", |pod| {
+            pod.ready = false;
+            pod.trouble = Some(Box::new(ContainerTrouble { unready_since: Some(ago(90)), ..trouble }));
+        });
+        world
+            .budget("web", "maxUnavailable: 1")
+            .judge("web-0")
+            .wait
+            .map(|wait| wait.message)
+            .unwrap_or_default()
+    };
+    let says =
+        |message: String, part: &str| assert!(message.contains(part), "{part} is missing in: {message}");
+    says(unready(ContainerTrouble::default()), "web-1 on node-a (not Ready since 2026-12-01T09:58:30Z)");
+    let looping =
+        ContainerTrouble { restarts: 5, waiting: Some("CrashLoopBackOff".into()), unready_since: None };
+    let ails = "web-1 on node-a (CrashLoopBackOff, 5 restarts, not Ready since 2026-12-01T09:58:30Z)";
+    says(unready(looping), ails);
+}
+
+#[test]
 fn young_pods_are_starting_unless_a_container_fails() {
     let reason = |created, trouble: Option<(i32, &str)>| {
         let trouble = trouble.map(|(restarts, waiting)| {
-            Box::new(ContainerTrouble { restarts, waiting: Some(waiting.into()) })
+            Box::new(ContainerTrouble {
+                restarts,
+                waiting: Some(waiting.into()),
+                ..ContainerTrouble::default()
+            })
         });
         let world = World::new().stateful_set("web", 2).change("web-1", |pod| {
             pod.ready = false;

@@ -113,8 +113,11 @@ impl World {
     fn crashing(self, name: &str) -> Self {
         self.change(name, |pod| {
             pod.ready = false;
-            pod.trouble =
-                Some(Box::new(ContainerTrouble { restarts: 5, waiting: Some("CrashLoopBackOff".into()) }));
+            pod.trouble = Some(Box::new(ContainerTrouble {
+                restarts: 5,
+                waiting: Some("CrashLoopBackOff".into()),
+                ..ContainerTrouble::default()
+            }));
         })
     }
 

@@ -34,7 +34,7 @@ fn admission_is_known_by_its_words_not_by_its_code() {
         "Admission denied the eviction (429): “admission webhook \
          \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction \
          triggered evacuation of VMI \"shop/web\"”.",
-        "let the operator behind that webhook or policy move the pod, or have the rule changed",
+        "ask whoever runs webhook virt-launcher-eviction-interceptor.kubevirt.io to move this pod, or to let its eviction through",
     );
     for (code, words) in [
         (
@@ -61,7 +61,7 @@ fn a_webhook_that_does_not_answer() {
         "An admission webhook for evictions could not be asked (500): “Internal error \
          occurred: failed calling webhook \"guard.example.dev\": failed to call webhook: \
          Post \"https://guard.ops.svc:443/\": connect: connection refused”.",
-        "bring the webhook's service back, or set failurePolicy: Ignore in its configuration",
+        "bring the service of webhook guard.example.dev back, or set failurePolicy: Ignore in its configuration",
     );
 }
 

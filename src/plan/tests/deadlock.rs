@@ -47,7 +47,11 @@ fn two_services() -> World {
 fn break_pod(world: &mut World, name: &str) {
     let mut broken = Pod::clone(world.cluster.pods().find(|pod| &*pod.name == name).unwrap());
     broken.ready = false;
-    let looping = ContainerTrouble { restarts: 9, waiting: Some("CrashLoopBackOff".into()) };
+    let looping = ContainerTrouble {
+        restarts: 9,
+        waiting: Some("CrashLoopBackOff".into()),
+        ..ContainerTrouble::default()
+    };
     broken.trouble = Some(Box::new(looping));
     world.cluster.apply_pod(broken);
     world.report_budgets();
