@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -111,6 +111,15 @@ impl Space {
                 "selector": {"matchLabels": {"app": name}},
                 "template": self.template(name, template),
             },
+        }))
+        .await
+    }
+
+    /// A DaemonSet whose pods carry the label `app=<name>`.
+    pub async fn daemon_set(&self, name: &str, template: &Template) -> Result<DaemonSet> {
+        self.add(json!({
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": self.template(name, template)},
         }))
         .await
     }

@@ -19,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         shared!(132, replacements_that_are_not_created),
         shared!(133, replacements_without_a_node),
         shared!(136, waits_that_time_ends),
+        shared!(138, pods_that_may_not_be_replaced),
     ]
 }
 
@@ -80,10 +81,13 @@ async fn pods_that_never_go(bed: Bed) -> Result<()> {
     bed.space.deployment("empty", 1, &on_a).await?;
     bed.space.budget("mixed", &["mixed", "import"], json!({"maxUnavailable": 1})).await?;
     bed.space.deployment("mixed", 1, &on_a).await?;
-    bed.space.job("import", &on_a.sim("complete-after", "500ms")).await?;
+    bed.space.job("import", &on_a.clone().sim("complete-after", "500ms")).await?;
+    bed.space.budget("tier", &["edge", "agent"], json!({"maxUnavailable": 1})).await?;
+    bed.space.deployment("edge", 1, &on_a).await?;
+    bed.space.daemon_set("agent", &on_a).await?;
     bed.space.deployment("server", 1, &on_b.clone().label(DRAIN, "wait-completed")).await?;
     bed.space.deployment("web", 1, &on_b).await?;
-    for app in ["lone", "empty", "mixed", "server", "web"] {
+    for app in ["lone", "empty", "mixed", "edge", "agent", "server", "web"] {
         bed.space.all_ready(app, 1).await?;
     }
     let finished = |pod: &k8s_openapi::api::core::v1::Pod| {
@@ -94,7 +98,9 @@ async fn pods_that_never_go(bed: Bed) -> Result<()> {
         let conditions = budget.status.as_ref().and_then(|status| status.conditions.as_ref());
         conditions.into_iter().flatten().any(|condition| condition.reason == "SyncFailed")
     };
-    bed.space.budget_until("mixed", "SyncFailed", failed).await?;
+    for budget in ["mixed", "tier"] {
+        bed.space.budget_until(budget, "SyncFailed", failed).await?;
+    }
     let watched = bed.record_nodes().await?;
 
     let pods = json!({"unmanaged": "Evict", "rules": [last("web")]});
@@ -102,6 +108,7 @@ async fn pods_that_never_go(bed: Bed) -> Result<()> {
     for (row, pod) in [
         ("BudgetNeverAllows/NeverClears/neither", "empty-"),
         ("BudgetSyncFailed/NeverClears", "mixed-"),
+        ("BudgetSyncFailed/NeverClears/daemonset", "edge-"),
         ("AwaitingCompletion/NeverClears", "server-"),
     ] {
         bed.shows_and_explains(row, &plan, pod).await?;
@@ -183,4 +190,20 @@ async fn waits_that_time_ends(bed: Bed) -> Result<()> {
     }
     ensure!(bed.accepted()?.len() == 4, "evictions: {:#?}", bed.evictions()?);
     plan.ends(PlanPhase::Completed, PATIENCE).await.map(drop)
+}
+
+/// Two Jobs under a budget that counts pods: nobody says whether a new pod comes for the one that is going.
+async fn pods_that_may_not_be_replaced(bed: Bed) -> Result<()> {
+    let nodes = bed.nodes(["a"], 110).await?;
+    bed.space.budget("jobs", &["left", "right"], json!({"minAvailable": 1})).await?;
+    for job in ["left", "right"] {
+        bed.space.job(job, &Template::new().sim("terminate", "never")).await?;
+        bed.space.all_ready(job, 1).await?;
+    }
+    bed.space.budget_allows("jobs", 2, 1).await?;
+    bed.nodes(["spare"], 110).await?;
+    let plan = bed.plan("plan", over(&nodes, "2m", "Uncordon")).await?;
+    let (_, waits) = bed.shows("BudgetExhausted/MayClear/perhaps", &plan, "").await?;
+    bed.explains("BudgetExhausted/MayClear/perhaps", &bed.name, &waits.pod).await?;
+    end(&plan).await
 }
