@@ -14,7 +14,7 @@ const REMEDY: usize = 5;
 const MESSAGE: usize = 8;
 const NAME: usize = 3;
 /// Where all of it is.
-const WHOLE: &str = "… (-o yaml has all of it)";
+const WHOLE: &str = "-o yaml has all of it";
 
 /// What pods have in common that wait for the same.
 type Alike<'a> = (&'a str, &'a str, &'a [String]);
@@ -55,9 +55,9 @@ fn show(table: &mut Table, group: &[&PodAnswer], verified: bool) {
     }
     let differ = group.iter().any(|pod| pod.message != first.message);
     let whose = if differ { format!("{}: ", first.name) } else { String::new() };
-    table.sentence(&format!("{whose}{}", first.message));
+    table.shortened("  ", &format!("{whose}{}", first.message), MESSAGE, WHOLE);
     if !first.remedy.is_empty() {
-        table.remedy(&first.remedy);
+        table.shortened("→ ", &first.remedy, REMEDY, WHOLE);
     }
 }
 
@@ -128,15 +128,15 @@ fn card(pod: &PodAnswer, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (what, value) in facts {
         let mut marks = std::iter::once(what).chain(std::iter::repeat(""));
-        let value = cut(table::lines_of(&value, width.saturating_sub(12)), NAME);
+        let value = table::first(table::lines_of(&value, width.saturating_sub(12)), NAME, WHOLE);
         lines.extend(value.into_iter().map(|line| format!("{:<12}{line}", marks.next().unwrap_or_default())));
     }
+    let mut card = lines.join("\n") + "\n";
     for (text, mark, most) in [(&pod.message, "  ", MESSAGE), (&pod.remedy, "→ ", REMEDY)] {
-        let text = cut(table::lines_of(text, width.saturating_sub(4)), most);
-        let marks = std::iter::once(mark).chain(std::iter::repeat("  "));
-        lines.extend(text.into_iter().zip(marks).map(|(line, mark)| format!("  {mark}{line}")));
+        let lines = table::first(table::lines_of(text, width.saturating_sub(4)), most, WHOLE);
+        card += &table::marked(mark, &lines);
     }
-    lines.join("\n") + "\n"
+    card
 }
 
 /// So many of the names as there is room for, and how many more there are.
@@ -150,18 +150,6 @@ fn budgets(names: &[String], room: usize) -> String {
         text.extend([if number > 0 { ", " } else { "" }, name]);
     }
     if text.is_empty() { "-".to_owned() } else { text }
-}
-
-/// The first lines, and where the others are.
-fn cut(mut lines: Vec<String>, most: usize) -> Vec<String> {
-    if lines.len() > most {
-        lines.truncate(most.saturating_sub(1));
-        // Half a name is no name.
-        let whole = lines.iter().rposition(|line| !line.ends_with('\\'));
-        lines.truncate(whole.map_or(lines.len(), |at| at + 1));
-        lines.push(WHOLE.to_owned());
-    }
-    lines
 }
 
 fn header(verified: bool) -> Vec<&'static str> {

@@ -21,6 +21,8 @@ use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, W
 const NODES: usize = 20;
 const GROUPS: usize = 12;
 const NAMED: usize = 3;
+/// How much is told of a node or a group of pods.
+const LINES: usize = 5;
 /// How long a bar is.
 const BAR: usize = 24;
 
@@ -220,7 +222,7 @@ fn nodes(status: &DrainPlanStatus, width: usize) -> Option<String> {
         ]);
         // What holds pods is told below.
         if let Some(message) = node.message.as_ref().filter(|_| !active && node.waiting.is_empty()) {
-            table.sentence(message);
+            table.shortened("  ", message, LINES, "kubectl describe drainplan has all of it");
         }
     }
     if more > 0 {
@@ -248,7 +250,7 @@ fn waiting(status: &DrainPlanStatus, width: usize) -> Option<String> {
     let mut table = Table::new(&["WAITING", "REASON", "BUDGET", "OUTLOOK", "SINCE"], width);
     for ((reason, budgets), pods) in groups.iter().take(GROUPS) {
         let since = pods.iter().map(|(pod, _)| pod.since.0).min();
-        let Some((first, _)) = pods.iter().max_by_key(|(pod, _)| pod.outlook) else { continue };
+        let Some((first, _)) = pods.iter().rev().max_by_key(|(pod, _)| pod.outlook) else { continue };
         table.row(vec![
             if pods.len() == 1 { "1 pod".to_owned() } else { format!("{} pods", pods.len()) },
             reason.clone(),
@@ -262,7 +264,8 @@ fn waiting(status: &DrainPlanStatus, width: usize) -> Option<String> {
         if pods.len() > NAMED {
             names.push(format!("{} more", pods.len() - NAMED));
         }
-        table.sentence(&format!("{}: {}", names.join(", "), first.message));
+        let whole = format!("kubectl drainplan explain pod {}/{}", first.namespace, first.pod);
+        table.shortened("  ", &format!("{}: {}", names.join(", "), first.message), LINES, &whole);
     }
     let rest: usize = groups.iter().skip(GROUPS).map(|(_, pods)| pods.len()).sum();
     let rest = rest.saturating_add(usize::try_from(not_listed).unwrap_or(0));

@@ -36,7 +36,17 @@ pub(super) struct Table {
 
 enum Line {
     Row(Vec<String>),
-    Sentence { mark: &'static str, text: String },
+    Sentence {
+        mark: &'static str,
+        text: String,
+    },
+    /// At most so many lines of it, then where all of it is.
+    Shortened {
+        mark: &'static str,
+        text: String,
+        most: usize,
+        whole: String,
+    },
     Blank,
 }
 
@@ -54,6 +64,10 @@ impl Table {
     /// What to do about them.
     pub(super) fn remedy(&mut self, text: &str) {
         self.lines.push(Line::Sentence { mark: "→ ", text: text.to_owned() });
+    }
+    /// A sentence of at most so many lines; `whole` says where all of it is.
+    pub(super) fn shortened(&mut self, mark: &'static str, text: &str, most: usize, whole: &str) {
+        self.lines.push(Line::Shortened { mark, text: text.to_owned(), most, whole: whole.to_owned() });
     }
     pub(super) fn blank(&mut self) {
         self.lines.push(Line::Blank);
@@ -84,7 +98,13 @@ impl Table {
         for line in &self.lines {
             match line {
                 Line::Row(cells) => text += &aligned(cells.iter().map(String::as_str), &widths),
-                Line::Sentence { mark, text: sentence } => text += &wrapped(sentence, mark, self.width),
+                Line::Sentence { mark, text: sentence } => {
+                    text += &marked(mark, &lines_of(sentence, self.width.saturating_sub(4)));
+                }
+                Line::Shortened { mark, text: sentence, most, whole } => {
+                    let lines = lines_of(sentence, self.width.saturating_sub(4));
+                    text += &marked(mark, &first(lines, *most, whole));
+                }
                 Line::Blank => text.push('\n'),
             }
         }
@@ -98,12 +118,21 @@ fn aligned<'c>(cells: impl Iterator<Item = &'c str>, widths: &[usize]) -> String
     format!("{}\n", padded.join("   ").trim_end())
 }
 
-/// A sentence, indented; lines after the first are indented further.
-fn wrapped(sentence: &str, mark: &str, width: usize) -> String {
+/// Lines, indented; those after the first are indented further.
+pub(super) fn marked(mark: &str, lines: &[String]) -> String {
     let marks = std::iter::once(mark).chain(std::iter::repeat("  "));
-    let lines = lines_of(sentence, width.saturating_sub(4));
-    let lines: Vec<String> = lines.iter().zip(marks).map(|(line, mark)| format!("  {mark}{line}")).collect();
-    lines.join("\n") + "\n"
+    lines.iter().zip(marks).flat_map(|(line, mark)| ["  ", mark, line, "\n"]).collect()
+}
+
+/// The first lines, and where all of them are. Half a name is no name: a line that goes on in the next is no last one.
+pub(super) fn first(mut lines: Vec<String>, most: usize, whole: &str) -> Vec<String> {
+    if lines.len() > most {
+        lines.truncate(most.saturating_sub(1));
+        let ended = lines.iter().rposition(|line| !line.ends_with('\\'));
+        lines.truncate(ended.map_or(lines.len(), |at| at + 1));
+        lines.push(format!("… ({whole})"));
+    }
+    lines
 }
 
 /// Lines of at most that width, ended at words. A word that is longer goes on in the next line, and a backslash says so.
@@ -165,14 +194,20 @@ a-longer-namespace   x
     fn a_word_longer_than_the_line_goes_on_in_the_next_and_says_so() {
         let long = "x".repeat(80);
         let (first, second) = ("x".repeat(55), "x".repeat(25));
-        assert_eq!(
-            wrapped(&format!("a {long} b"), "  ", 60),
-            format!("    a\n    {first}\\\n    {second} b\n")
-        );
+        let lines = lines_of(&format!("a {long} b"), 56);
+        assert_eq!(marked("→ ", &lines), format!("  → a\n    {first}\\\n    {second} b\n"));
         let name = "worker-0.example.com";
         let lines = lines_of(name, 9);
         assert_eq!(lines, ["worker-0\\", ".example\\", ".com"]);
         assert_eq!(lines.concat().replace('\\', ""), name, "nothing is lost");
+    }
+
+    #[test]
+    fn what_is_too_long_ends_at_a_word_and_says_where_all_of_it_is() {
+        let lines = |text: &str| first(lines_of(text, 9), 3, "look there");
+        assert_eq!(lines("one two three four five"), ["one two", "three", "four five"]);
+        assert_eq!(lines("one two three four five six"), ["one two", "three", "… (look there)"]);
+        assert_eq!(lines("one worker-0.example.com six"), ["one", "… (look there)"]);
     }
 
     #[test]

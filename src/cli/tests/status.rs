@@ -84,3 +84,33 @@ x      Failed   TimedOut   2/3         -
 ";
     assert_eq!(table(&ended, 100), expected);
 }
+
+#[test]
+fn a_status_as_long_as_it_can_be_is_still_read() {
+    let long = "worker-0.zone-a.example.com ".repeat(36);
+    let nodes = (0..200).map(|number| {
+        let pods = (0..20).map(|pod| {
+            let reason = ["BudgetUnhealthy", "BudgetNeverAllows", "Terminating", "AdmissionDenied"][pod % 4];
+            let outlook = ["MayClear", "NeverClears", "WillClear", "MayClear"][pod % 4];
+            let budgets: Vec<String> = (0..pod % 7).map(|budget| format!("budget-of-a-team-{budget}")).collect();
+            json!({"namespace": "shop", "pod": format!("web-{number}-{pod}"), "budgets": budgets, "reason": reason,
+                "outlook": outlook, "message": long, "since": "2026-12-05T22:01:00Z"})
+        });
+        json!({"name": format!("node-{number}"), "phase": "Draining", "podsLeft": 25, "podsEvicted": 5,
+            "message": long, "waiting": pods.collect::<Vec<_>>(), "moreWaiting": 5})
+    });
+    let status = json!({"observedGeneration": 2, "phase": "Running", "startedAt": "2026-12-05T22:00:00Z",
+        "nodes": nodes.collect::<Vec<_>>()});
+    let text = table(&plan(&status), 120);
+    assert!(text.lines().count() <= 110, "{} lines\n{text}", text.lines().count());
+    let mut sentences = text.lines().filter(|line| line.starts_with("    "));
+    assert!(sentences.all(|line| line.chars().count() <= 120), "{text}");
+    assert!(text.contains("and 180 more"), "{text}");
+    assert!(text.contains("… (kubectl drainplan explain pod shop/web-0-1)"), "{text}");
+    let outlooks: Vec<&str> = text
+        .lines()
+        .filter_map(|line| ["NeverClears", "MayClear", "WillClear"].into_iter().find(|of| line.contains(of)))
+        .collect();
+    assert!(outlooks.is_sorted_by_key(|outlook| std::cmp::Reverse(outlook.len() == 11)), "{outlooks:?}");
+    assert!(text.contains("budget-of-a-team-2 +3"), "{text}");
+}

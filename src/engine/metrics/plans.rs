@@ -61,8 +61,8 @@ impl PlanSeries {
             let waits = waits.get(uid(&plan)).map(|waits| (*waits).clone());
             let (old_waits, held) = match old {
                 Some(old) if Arc::ptr_eq(&old.plan, &plan) => (old.waits, old.held),
-                Some(old) => (old.waits, held(plan.status.as_ref(), &old.held)),
-                None => (Waits::default(), held(plan.status.as_ref(), &Held::default())),
+                Some(old) => (old.waits, held(&plan, &old.held)),
+                None => (Waits::default(), held(&plan, &Held::default())),
             };
             shown.push(Shown { waits: waits.unwrap_or(old_waits), held, plan });
         }
@@ -138,7 +138,7 @@ fn encode_oldest(
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), fmt::Error> {
     let mut oldest: BTreeMap<(&str, &str), Timestamp> = BTreeMap::new();
-    for pod in shown.iter().filter_map(status).flat_map(waiting) {
+    for pod in shown.iter().flat_map(|shown| waiting(&shown.plan)) {
         let since = oldest.entry((reason(pod), of_outlook(pod.outlook))).or_insert(pod.since.0);
         *since = (*since).min(pod.since.0);
     }
@@ -182,20 +182,21 @@ fn status(shown: &Shown) -> Option<&DrainPlanStatus> {
     shown.plan.status.as_ref()
 }
 
-/// The pods that something is still done about: what held a node that has ended is history.
-fn waiting(status: &DrainPlanStatus) -> impl Iterator<Item = &WaitingPod> {
-    let goes_on = |node: &&NodeStatus| {
-        !status.run_has_ended()
-            && !matches!(node.phase, NodePhase::Done | NodePhase::Failed | NodePhase::Skipped)
-    };
-    status.nodes.iter().filter(goes_on).flat_map(|node| &node.waiting)
+/// The pods that something is still done about: what held a node that has ended is history, and a plan that only looks is not
+/// held up.
+fn waiting(plan: &DrainPlan) -> impl Iterator<Item = &WaitingPod> {
+    let status = plan.status.as_ref().filter(|status| !plan.spec.preflight_only && !status.run_has_ended());
+    let goes_on =
+        |node: &&NodeStatus| !matches!(node.phase, NodePhase::Done | NodePhase::Failed | NodePhase::Skipped);
+    let nodes = status.into_iter().flat_map(|status| &status.nodes);
+    nodes.filter(goes_on).flat_map(|node| &node.waiting)
 }
 
 /// The pods that budgets hold. One that was held before has been held since then, although the reason may be another.
-fn held(status: Option<&DrainPlanStatus>, before: &Held) -> Held {
+fn held(plan: &DrainPlan, before: &Held) -> Held {
     let by_budget = |pod: &&WaitingPod| Reason::parse(&pod.reason).is_some_and(Reason::is_about_budgets);
     let mut held = Held::new();
-    for pod in status.into_iter().flat_map(waiting).filter(by_budget) {
+    for pod in waiting(plan).filter(by_budget) {
         for budget in &pod.budgets {
             let hold = (pod.namespace.clone(), budget.clone(), pod.pod.clone());
             let since = before.get(&hold).map_or(pod.since.0, |since| pod.since.0.min(*since));

@@ -198,6 +198,16 @@ fn what_held_a_node_that_has_ended_holds_nothing_any_more() {
 }
 
 #[test]
+fn a_plan_that_only_looks_is_not_held_up() {
+    let mut looks = DrainPlan::clone(&running("a", &[("web", "BudgetNeverAllows", ago(60))]));
+    looks.spec.preflight_only = true;
+    let text = leading(&[Arc::new(looks)]).encode().unwrap();
+    assert_eq!(blocking(&text, "of-web"), None);
+    assert_eq!(series(&text, "drainplan_oldest_waiting_pod_seconds"), BTreeSet::new());
+    assert_eq!(series(&text, "drainplan_nodes").len(), 6);
+}
+
+#[test]
 fn a_drain_is_counted_from_seconds_to_hours() {
     let metrics = Metrics::new();
     for seconds in [3, 20 * 60, 3 * 3600, 24 * 3600] {
