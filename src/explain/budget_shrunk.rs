@@ -28,7 +28,7 @@ pub(super) fn refilled(case: &Case<'_, '_>) -> Option<Said> {
         outlook: Outlook::MayClear,
         message: format!(
             "Budget {} ({}) reports disruptionsAllowed {}, but only because {absent} {has} no pod left since pods of this \
-             budget were evicted, so that {counts}: it expects {} instead of {}. With {with} it would want {} and has \
+             budget were evicted, so that {counts}: it expects {} instead of {}. With {with} the budget would want {} and has \
              {}, so nothing more is evicted under it.{why}",
             words::budget(budget),
             words::terms(budget, standing),

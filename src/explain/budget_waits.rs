@@ -1,5 +1,7 @@
 //! Pods whose budget has no disruption left.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::case::Case;
@@ -8,7 +10,7 @@ use super::{Patience, Said, collected, findings, words};
 use crate::api::Outlook;
 use crate::budget::{Cause, Numbers};
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{Pdb, Pod, Scale, UnhealthyPolicy};
+use crate::cluster::{Pdb, Pod, Scale, Text, UnhealthyPolicy};
 
 /// The controller has not looked at the budget for too long.
 pub(super) fn stale(case: &Case<'_, '_>) -> Option<Said> {
@@ -142,10 +144,13 @@ pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
     let message = head(case, held) + &being_replaced(case, held);
     let hanging: Vec<&Pod> = held.hanging(case.cluster).collect();
     if !hanging.is_empty() && !held.time_helps() {
+        let nodes: BTreeSet<&Text> = hanging.iter().filter_map(|pod| pod.node.as_ref()).collect();
+        let nodes: Vec<&Text> = nodes.into_iter().collect();
+        let node = nodes.first().map_or("", |name| name.as_ref());
         let remedy = format!(
-            "bring the node of {0} back; or, once the machine is confirmed to be off, give it the taint \
+            "bring {} back; or, once the machine is confirmed to be off: kubectl taint node {node} \
              node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-            words::list(&hanging, |pod| words::placed(pod))
+            words::list(&nodes, ToString::to_string)
         );
         return Some(Said { outlook: Outlook::MayClear, message, remedy });
     }

@@ -19,7 +19,7 @@ pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
                  whatever they allow.",
                 case.verdict.budgets.len()
             ),
-            remedy: format!("delete budgets, or change selectors, so that only one of {names} selects the pod"),
+            remedy: format!("keep one of {names}: delete the others, or let their selectors leave this pod out"),
         }
     })
 }

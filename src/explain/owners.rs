@@ -105,6 +105,12 @@ fn top<'a>(cluster: &'a Cluster, reference: &'a OwnerRef) -> (&'a OwnerRef, Opti
     }
 }
 
+/// What people know an owner by: `Deployment web` for each of its ReplicaSets.
+pub(super) fn known_as(cluster: &Cluster, owner: &OwnerRef) -> String {
+    let (top, _) = top(cluster, owner);
+    format!("{} {}", top.kind, top.name)
+}
+
 /// How many pods an owner wants.
 fn replicas(cluster: &Cluster, owner: &OwnerRef, workload: Option<&Workload>) -> Option<i32> {
     match (workload, cluster.scale(&owner.uid)) {

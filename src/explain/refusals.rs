@@ -78,14 +78,14 @@ pub(super) fn without_cause<'a>(case: &Case<'_, 'a>) -> Option<&'a Refusal> {
 }
 
 /// The webhook or policy that denied a request, as the server names it.
-fn named(message: &str) -> Option<String> {
+pub(super) fn named(message: &str) -> Option<String> {
     let policy = between(message, "ValidatingAdmissionPolicy '", "'");
     let policy = policy.map(|name| format!("ValidatingAdmissionPolicy {name}"));
     let webhook = || between(message, "admission webhook \"", "\"").map(|name| format!("webhook {name}"));
     policy.or_else(webhook)
 }
 
-fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+pub(super) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
     rest.split_once(after).map(|(name, _)| name).filter(|name| !name.is_empty())
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::case::Case;
 use super::owners::{Owner, Shortage};
 use super::view::View;
-use super::{Said, budget_waits, words};
+use super::{Said, budget_waits, owners, refusals, words};
 use crate::api::Outlook;
 use crate::cluster::{Pod, Scale, Text};
 
@@ -24,17 +24,17 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
         .filter(|pod| pod.owner.as_ref().is_some_and(|of| of.uid == owner.uid))
         .filter(|pod| !pod.finished() && !pod.terminating())
         .count();
+    let (own, known_as) = (format!("{} {}", owner.kind, owner.name), owners::known_as(case.cluster, owner));
+    let scaled = if own == known_as { own } else { format!("{own} of {known_as}") };
     let surplus = usize::try_from(replicas).is_ok_and(|replicas| replicas < present);
     surplus.then(|| Said {
         outlook: Outlook::WillClear,
         message: format!(
-            "{} {} {} is scaling down: it wants {} and has {present}; its controller deletes the others itself.",
+            "{} {scaled} is scaling down: it wants {} and has {present}; its controller deletes the others itself.",
             budget_waits::head(case, view),
-            owner.kind,
-            owner.name,
             words::count(replicas, "pod"),
         ),
-        remedy: format!("nothing to change: wait until {} {} has scaled down", owner.kind, owner.name),
+        remedy: format!("nothing to change: wait until {scaled} has scaled down"),
     })
 }
 
@@ -62,11 +62,27 @@ fn failing(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
             budget_waits::head(case, view),
             budget_waits::unready_too(case, view, lacking)
         ),
-        remedy: format!(
-            "let {} create pods: change what the quoted words name (quota, admission, service account)",
-            words::list(&failing, |(owner, ..)| owner.name())
-        ),
+        remedy: failing_remedy(&failing, &view.budget.namespace),
     })
+}
+
+/// What the first refusal that names something asks for.
+fn failing_remedy(failing: &[(&Owner<'_>, &Text, Shortage)], namespace: &str) -> String {
+    let owners = words::list(failing, |(owner, ..)| owner.name());
+    let quota = failing.iter().find_map(|(_, why, _)| refusals::between(why, "exceeded quota: ", ","));
+    if let Some(quota) = quota {
+        return format!(
+            "raise ResourceQuota {namespace}/{quota}, or make room in it, so that {owners} can create pods"
+        );
+    }
+    match failing.iter().find_map(|(_, why, _)| refusals::named(why)) {
+        Some(guard) => format!("ask whoever runs {guard} to let {owners} create pods"),
+        None => {
+            format!(
+                "let {owners} create pods: change what the quoted words name (admission, service account)"
+            )
+        }
+    }
 }
 
 /// Pods are missing, and nobody creates them.

@@ -1,7 +1,7 @@
 //! Pods that a cordon does not keep away.
 
 use super::case::Case;
-use super::{Explainer, Said, Treatment, Wait, words};
+use super::{Explainer, Said, Treatment, Wait, owners, words};
 use crate::api::{Outlook, Reason};
 use crate::cluster::Pod;
 
@@ -22,8 +22,8 @@ pub(super) fn to_its_node(case: &Case<'_, '_>) -> Option<Said> {
              node affinity and tolerations allow no other Ready node: evicted, it would return to {node}."
         ),
         remedy: format!(
-            "take that toleration off {} {}, or let it run on another node; {SKIP}",
-            owner.kind, owner.name
+            "take that toleration off {}, or let it run on another node; {SKIP}",
+            owners::known_as(case.cluster, owner)
         ),
     })
 }
@@ -36,7 +36,7 @@ impl Explainer<'_> {
     #[must_use]
     pub fn came_back(&self, pod: &Pod) -> Option<Wait> {
         let (owner, node) = (pod.owner.as_ref()?, pod.node.as_ref()?);
-        let named = format!("{} {}", owner.kind, owner.name);
+        let named = owners::known_as(self.cluster, owner);
         let tolerates = pod.placement.as_ref().is_some_and(|placement| placement.tolerates_cordon());
         let (how, change) = if tolerates {
             ("it tolerates node.kubernetes.io/unschedulable", format!("take that toleration off {named}"))

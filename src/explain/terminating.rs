@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::case::Case;
-use super::{Said, collected, words};
+use super::{Said, collected, refusals, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
 use crate::cluster::Deletion;
@@ -93,19 +93,24 @@ pub(super) fn namespace(case: &Case<'_, '_>) -> Option<Said> {
     let name = &case.pod.namespace;
     let remaining = case.cluster.namespace(name).and_then(|namespace| namespace.content_remaining.as_ref());
     let message = format!(
-        "Namespace {name} is being deleted: the server refuses evictions in it (403), and the namespace \
-         controller deletes this pod itself."
+        "Namespace {name} is being deleted: the server refuses evictions in it (403), and the namespace controller"
     );
     Some(match remaining {
         None => Said {
             outlook: Outlook::WillClear,
-            message,
+            message: format!("{message} deletes this pod itself."),
             remedy: format!("nothing to change: wait for namespace {name} to be gone"),
         },
         Some(why) => Said {
             outlook: Outlook::MayClear,
-            message: format!("{message} It reports: {}.", words::quote(why)),
-            remedy: format!("remove what keeps namespace {name} from being deleted"),
+            message: format!(
+                "{message}, which is to delete this pod itself, reports: {}.",
+                words::quote(why)
+            ),
+            remedy: match refusals::named(why) {
+                Some(guard) => format!("ask whoever runs {guard} to let namespace {name} be deleted"),
+                None => format!("remove what keeps namespace {name} from being deleted"),
+            },
         },
     })
 }

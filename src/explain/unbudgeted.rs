@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::case::Case;
-use super::{Said, Treatment, words};
+use super::{Said, Treatment, owners, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
 use crate::cluster::{OwnerRef, Pod};
@@ -13,21 +13,22 @@ pub(super) fn awaiting_replacement(case: &Case<'_, '_>) -> Option<Said> {
     let (owner, until, away) = away(case)?;
     let wait = case.policy.one_at_a_time()?;
     let named = match away {
-        Some(pod) => format!("{} is away", words::placed(pod)),
-        None => "one is away".to_owned(),
+        Some(pod) if pod.terminating() || case.cluster.evictions.is_in_flight(&pod.uid) => {
+            format!("{} is going", words::placed(pod))
+        }
+        Some(pod) => format!("{} is not Ready", words::placed(pod)),
+        None => "one is missing".to_owned(),
     };
+    let owner = owners::known_as(case.cluster, owner);
     Some(Said {
         outlook: Outlook::WillClear,
         message: format!(
-            "No budget selects this pod, and spec.pods.unbudgeted is OneAtATime: of {} {} {named}, and its replacement \
-             has until {} ({wait}) to be Ready.",
-            owner.kind,
-            owner.name,
+            "No budget selects this pod, and spec.pods.unbudgeted is OneAtATime: of the pods of {owner} {named}, and all of \
+             them have until {} to be Ready (spec.pods.unbudgetedWait, {wait}).",
             words::at(until)
         ),
         remedy: format!(
-            "nothing to change: wait for the replacement; a budget for the pods of {} {} would say how many may be away",
-            owner.kind, owner.name
+            "nothing to change: wait for the replacement; a budget for the pods of {owner} would say how many may be away"
         ),
     })
 }

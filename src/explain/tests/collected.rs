@@ -100,7 +100,7 @@ fn the_name_of_a_stateful_sets_pod_is_not_free_while_a_kubelet_is_silent() {
             "{numbers} Being replaced or starting: web-0 on node-a (terminating, and the kubelet of node-a does not \
              report)."
         ),
-        "bring the node of web-0 on node-a back; or, once the machine is confirmed to be off, give it the taint \
+        "bring node-a back; or, once the machine is confirmed to be off: kubectl taint node node-a \
          node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
     );
     // It is collected, so that time helps.

@@ -105,7 +105,7 @@ fn a_terminating_namespace_refuses_and_deletes() {
         Reason::NamespaceTerminating,
         Outlook::MayClear,
         "Namespace shop is being deleted: the server refuses evictions in it (403), and \
-         the namespace controller deletes this pod itself. It reports: “Some content in \
+         the namespace controller, which is to delete this pod itself, reports: “Some content in \
          the namespace has finalizers remaining: x.example.dev in 1 resource instances”.",
         "remove what keeps namespace shop from being deleted",
     );

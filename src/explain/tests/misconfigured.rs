@@ -14,8 +14,7 @@ fn two_budgets_on_one_pod() {
         Outlook::NeverClears,
         "2 budgets select this pod, shop/chart and shop/web, and the Eviction API answers 500 \
          for every pod with more than one, whatever they allow.",
-        "delete budgets, or change selectors, so that only one of shop/chart and shop/web \
-         selects the pod",
+        "keep one of shop/chart and shop/web: delete the others, or let their selectors leave this pod out",
     );
     assert_eq!(world.judge("web-7d-0").verdict.code, 500);
 }

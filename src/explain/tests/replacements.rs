@@ -60,8 +60,7 @@ fn replacements_that_cannot_be_created() {
          healthy 2, desired 2. Deployment web has 2 of 3 pods: “pods \"web-7d-\" is \
          forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: \
          pods=2”.",
-        "let Deployment web create pods: change what the quoted words name (quota, \
-         admission, service account)",
+        "raise ResourceQuota shop/team, or make room in it, so that Deployment web can create pods",
     );
     let world = failing(deployment(), WorkloadKind::Deployment, "web", None);
     assert_eq!(world.judge("web-7d-0").wait.map(|wait| wait.reason), Some(Reason::ReplacementMissing));

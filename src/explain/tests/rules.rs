@@ -100,7 +100,7 @@ fn pods_without_a_budget_go_one_by_one_where_asked() {
     let judgement = world.judge("web-0");
     let wait = judgement.wait.unwrap();
     assert_eq!((wait.reason, wait.outlook), (Reason::AwaitingReplacement, Outlook::WillClear));
-    for part in ["StatefulSet web", "web-1 on node-a is away", "2026-12-01T10:00:40Z (1m)"] {
+    for part in ["StatefulSet web", "web-1 on node-a is not Ready", "until 2026-12-01T10:00:40Z", "1m"] {
         assert!(wait.message.contains(part), "{}", wait.message);
     }
     assert_eq!(judgement.changes_at, Some(NOW + SignedDuration::from_secs(40)));

@@ -115,7 +115,7 @@ fn a_budget_that_has_refilled_itself_is_held_and_said() {
         message,
         "Budget shop/web (maxUnavailable 1 of 2) reports disruptionsAllowed 1, but only because ReplicaSet one has no pod \
          left since pods of this budget were evicted, so that it no longer counts: it expects 2 pods instead of 3. With it \
-         it would want 2 healthy pods and has 2, so nothing more is evicted under it. Let ReplicaSet one create its pod \
+         the budget would want 2 healthy pods and has 2, so nothing more is evicted under it. Let ReplicaSet one create its pod \
          (kubectl describe replicaset one -n shop says why there is none), or scale to 0 what is not wanted any more"
     );
     // Its pod is back.
