@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::ended::{self, Ended, Said};
 use crate::expect::Case;
 use crate::harness::{PlanRun, Recorder, Request, Sight, cordoned, told, uid};
+use crate::steps;
 use crate::world::{World, node_of};
 
 /// How long a plan may take: 30 s for each node and once more for those not started, and room to spare.
@@ -43,8 +44,13 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Creates the plan, awaits its end, and tells how it was.
-pub async fn play(world: &World<'_>, case: &Case, plan: &Map<String, Value>) -> anyhow::Result<Ended> {
+/// Creates the plan, does what is to be done meanwhile, awaits its end, and tells how it was.
+pub async fn play(
+    world: &mut World<'_>,
+    case: &Case,
+    plan: &Map<String, Value>,
+    during: &[String],
+) -> anyhow::Result<Ended> {
     let client = world.plane.testbed().client();
     let pods = Recorder::<Pod>::start(Api::all(client.clone()), None).await?;
     let nodes = Recorder::<Node>::start(Api::all(client.clone()), None).await?;
@@ -54,6 +60,13 @@ pub async fn play(world: &World<'_>, case: &Case, plan: &Map<String, Value>) -> 
 
     let began = Timestamp::now();
     let run = PlanRun::create(client.clone(), &case.id.to_lowercase(), spec(&case.nodes, plan)).await?;
+    if !during.is_empty() {
+        let judged = |status: &DrainPlanStatus| {
+            if status.nodes.is_empty() { Sight::NotYet(told(status)) } else { Sight::Found(()) }
+        };
+        run.until("has judged the nodes", ENDS, judged).await.with_context(|| log(world))?;
+        steps::run(world, during).await.context("while the plan runs")?;
+    }
     let ends = |status: &DrainPlanStatus| match &status.finished_at {
         Some(_) => Sight::Found(status.clone()),
         None => Sight::NotYet(told(status)),

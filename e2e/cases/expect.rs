@@ -62,6 +62,12 @@ pub struct Later {
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     pub plan: Map<String, Value>,
+    /// More steps before the plan is created.
+    #[serde(default)]
+    pub before: Vec<String>,
+    /// Steps once the plan has judged the nodes.
+    #[serde(default)]
+    pub during: Vec<String>,
     pub end: End,
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use kube::ResourceExt as _;
+use serde_json::{Map, Value};
 
 use crate::ask;
 use crate::compare::{self, Answers};
@@ -118,7 +119,7 @@ impl Part {
                 budgets(world, case, report).await?;
                 offline::compare(world, report).await?;
                 if let Some(end) = &case.end {
-                    ends(world, case, &case.plan, end, report).await?;
+                    ends(world, case, (&case.plan, &[]), end, report).await?;
                 }
             }
             What::Later => {
@@ -130,7 +131,8 @@ impl Part {
             }
             What::Variant(number) => {
                 let variant = case.variants.get(number).context("no such variant")?;
-                ends(world, case, &variant.plan, &variant.end, report).await?;
+                steps::run(world, &variant.before).await?;
+                ends(world, case, (&variant.plan, &variant.during), &variant.end, report).await?;
             }
         }
         Ok(())
@@ -190,13 +192,13 @@ async fn budgets(world: &World<'_>, case: &Case, report: &mut Report) -> anyhow:
 
 /// Runs a plan to its end and compares.
 async fn ends(
-    world: &World<'_>,
+    world: &mut World<'_>,
     case: &Case,
-    plan: &serde_json::Map<String, serde_json::Value>,
+    (plan, during): (&Map<String, Value>, &[String]),
     end: &End,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let ended = end::play(world, case, plan).await?;
+    let ended = end::play(world, case, plan, during).await?;
     let mut wrong = ended.differences(end, &mut report.compared);
     if !wrong.is_empty() {
         wrong.push(format!("said: {}", ended.told));
