@@ -54,7 +54,7 @@ impl Ended {
     pub fn differences(&self, end: &End, compared: &mut usize) -> Vec<String> {
         let mut wrong = self.broken.clone();
         if let Some(expected) = end.plan {
-            equal(&mut wrong, compared, "the plan", &Some(expected), &self.plan);
+            equal(&mut wrong, compared, "the plan", expected, self.plan);
         }
         for (name, expected) in &end.nodes {
             self.node(name, expected, compared, &mut wrong);
@@ -62,7 +62,7 @@ impl Ended {
         self.whereabouts(end, compared, &mut wrong);
         self.words(end, compared, &mut wrong);
         if let Some(expected) = end.evictions {
-            equal(&mut wrong, compared, "the number of accepted evictions", &expected, &self.evictions);
+            equal(&mut wrong, compared, "the number of accepted evictions", expected, Some(self.evictions));
         }
         wrong
     }
@@ -72,10 +72,10 @@ impl Ended {
             return wrong.push(format!("there was no node {name}"));
         };
         if let Some(phase) = expected.phase {
-            equal(wrong, compared, &format!("the phase of {name}"), &Some(phase), &node.phase);
+            equal(wrong, compared, &format!("the phase of {name}"), phase, node.phase);
         }
         if let Some(cordoned) = expected.cordoned {
-            equal(wrong, compared, &format!("whether {name} is cordoned"), &Some(cordoned), &node.cordoned);
+            equal(wrong, compared, &format!("whether {name} is cordoned"), cordoned, node.cordoned);
         }
         if let Some(touched) = expected.touched {
             *compared += 1;
@@ -155,15 +155,16 @@ fn entry_of<'e>(end: &'e End, pod: &str) -> Option<&'e str> {
     end.entries().filter(|entry| pod.starts_with(entry)).max_by_key(|entry| entry.len())
 }
 
-fn equal<T: PartialEq + Debug>(
+fn equal<T: PartialEq + Debug + Copy>(
     wrong: &mut Vec<String>,
     compared: &mut usize,
     what: &str,
-    expected: &T,
-    found: &T,
+    expected: T,
+    found: Option<T>,
 ) {
     *compared += 1;
-    if expected != found {
-        wrong.push(format!("{what} is {found:?}, expected {expected:?}"));
+    if found != Some(expected) {
+        let found = found.map_or_else(|| "unknown".to_owned(), |found| format!("{found:?}"));
+        wrong.push(format!("{what} is {found}, expected {expected:?}"));
     }
 }

@@ -160,15 +160,14 @@ fn tell(id: &str, results: Vec<(Part, Result)>) -> bool {
     let (mut wrong, mut whole) = (Vec::new(), Report::default());
     let mut about = None;
     for (part, result) in results {
-        let title = part.title();
         match result {
             Ok(report) => {
-                wrong.extend(report.wrong.into_iter().map(|text| format!("{title}: {text}")));
+                wrong.extend(report.wrong);
                 whole.compared += report.compared;
                 whole.noticed += report.noticed;
                 whole.took += report.took;
             }
-            Err(error) => wrong.push(format!("{title}: {error:#}")),
+            Err(error) => wrong.push(format!("{}: {error:#}", part.title())),
         }
         about = Some(part.situation);
     }

@@ -66,12 +66,12 @@ impl Situation {
 }
 
 impl Part {
-    /// What it is called.
+    /// What it is called within its case.
     pub fn title(&self) -> String {
         match self.what {
-            What::AtRest => format!("{} at rest", self.situation.case.id),
-            What::Later => format!("{} later", self.situation.case.id),
-            What::Variant(number) => format!("{} variant {}", self.situation.case.id, number + 1),
+            What::AtRest => "at rest and end".to_owned(),
+            What::Later => "later".to_owned(),
+            What::Variant(number) => format!("variant {}", number + 1),
         }
     }
 
@@ -119,7 +119,7 @@ impl Part {
                 budgets(world, case, report).await?;
                 offline::compare(world, report).await?;
                 if let Some(end) = &case.end {
-                    ends(world, case, (&case.plan, &[]), end, report).await?;
+                    ends("end".to_owned(), world, case, (&case.plan, &[]), end, report).await?;
                 }
             }
             What::Later => {
@@ -132,7 +132,8 @@ impl Part {
             What::Variant(number) => {
                 let variant = case.variants.get(number).context("no such variant")?;
                 steps::run(world, &variant.before).await?;
-                ends(world, case, (&variant.plan, &variant.during), &variant.end, report).await?;
+                ends(self.title(), world, case, (&variant.plan, &variant.during), &variant.end, report)
+                    .await?;
             }
         }
         Ok(())
@@ -163,12 +164,11 @@ async fn state(
         answers.pods.insert(key, pod.metadata.deletion_timestamp.is_some());
     }
     for expectation in expected {
-        let about = format!("{state}: {}/{}", expectation.pod.namespace, expectation.pod.name);
         let wrong = compare::pod(expectation, expected, &answers, &mut report.compared);
         let falsified = falsify::pod(expectation).into_iter();
         let again =
             falsified.map(|(what, changed)| (what, compare::pod(&changed, expected, &answers, &mut 0)));
-        report.judge(&about, wrong, again);
+        report.judge(state, wrong, again);
     }
     Ok(())
 }
@@ -184,14 +184,16 @@ async fn budgets(world: &World<'_>, case: &Case, report: &mut Report) -> anyhow:
         };
         let wrong = compare(budget, &mut report.compared);
         let again = falsify::budget(budget).into_iter();
-        let again = again.map(|(what, changed)| (what, compare(&changed, &mut 0)));
-        report.judge(&format!("budget {}", budget.name), wrong, again);
+        let name = &budget.name;
+        let again = again.map(|(what, changed)| (format!("{what} of {name}"), compare(&changed, &mut 0)));
+        report.judge("at rest", wrong, again);
     }
     Ok(())
 }
 
 /// Runs a plan to its end and compares.
 async fn ends(
+    about: String,
     world: &mut World<'_>,
     case: &Case,
     (plan, during): (&Map<String, Value>, &[String]),
@@ -205,7 +207,7 @@ async fn ends(
     }
     let again = falsify::end(end).into_iter();
     let again = again.map(|(what, changed)| (what, ended.differences(&changed, &mut 0)));
-    report.judge("end", wrong, again);
+    report.judge(&about, wrong, again);
     Ok(())
 }
 
