@@ -65,15 +65,20 @@ fn run() -> anyhow::Result<bool> {
     let parts: Vec<Part> = situations.iter().flat_map(Situation::parts).collect();
     let (played, planes) = (parts.len(), planes.clamp(1, parts.len()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let passed = runtime.block_on(async {
+    let tally = runtime.block_on(async {
         tokio::select! {
-            passed = all(parts, planes) => passed,
+            tally = all(parts, planes) => tally,
             () = harness::interrupted() => Err(anyhow::anyhow!("interrupted")),
         }
     })?;
-    println!("{played} parts on {planes} control planes in {} s", began.elapsed().as_secs());
-    println!("{passed} of {} cases pass", situations.len());
-    Ok(passed == situations.len())
+    println!(
+        "{played} parts on {planes} control planes in {} s, {} compared, {} falsified ones noticed",
+        began.elapsed().as_secs(),
+        tally.compared,
+        tally.noticed
+    );
+    println!("{} of {} cases pass", tally.passed, situations.len());
+    Ok(tally.passed == situations.len())
 }
 
 /// The cases, all or those named; one that cannot be read is an error.
@@ -109,32 +114,39 @@ struct Board {
     due: Vec<Part>,
     ended: BTreeMap<String, Vec<(Part, Result)>>,
     parts: BTreeMap<String, usize>,
+    tally: Tally,
 }
 
-/// Plays all parts; how many cases pass.
-async fn all(mut due: Vec<Part>, planes: usize) -> anyhow::Result<usize> {
+/// How all of it went so far.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    passed: usize,
+    compared: usize,
+    noticed: usize,
+}
+
+/// Plays all parts.
+async fn all(mut due: Vec<Part>, planes: usize) -> anyhow::Result<Tally> {
     let mut parts = BTreeMap::new();
     for part in &due {
         *parts.entry(part.situation.case.id.clone()).or_default() += 1;
     }
     due.sort_by_key(Part::waits);
-    let board = Arc::new(Mutex::new(Board { due, ended: BTreeMap::new(), parts }));
+    let board = Arc::new(Mutex::new(Board { due, ended: BTreeMap::new(), parts, tally: Tally::default() }));
     let mut workers = JoinSet::new();
     for number in 1..=planes {
         workers.spawn(work(number, Arc::clone(&board)));
     }
-    let mut passed = 0;
     while let Some(worked) = workers.join_next().await {
-        passed += worked.context("a control plane")??;
+        worked.context("a control plane")??;
     }
-    Ok(passed)
+    Ok(board.lock().unwrap_or_else(PoisonError::into_inner).tally)
 }
 
-/// Plays one part after the other on a control plane; how many cases have ended well with one of these parts.
-async fn work(number: usize, board: Arc<Mutex<Board>>) -> anyhow::Result<usize> {
+/// Plays one part after the other on a control plane.
+async fn work(number: usize, board: Arc<Mutex<Board>>) -> anyhow::Result<()> {
     let lock = || board.lock().unwrap_or_else(PoisonError::into_inner);
     let mut plane = None;
-    let mut passed = 0;
     while let Some(part) = { lock().due.pop() } {
         let here = match plane.take() {
             Some(plane) => plane,
@@ -149,37 +161,40 @@ async fn work(number: usize, board: Arc<Mutex<Board>>) -> anyhow::Result<usize> 
         results.push((part, result));
         if Some(results.len()) == board.parts.get(&id).copied() {
             let results = board.ended.remove(&id).unwrap_or_default();
-            passed += usize::from(tell(&id, results));
+            let whole = tell(&id, results);
+            board.tally.passed += usize::from(whole.wrong.is_empty());
+            board.tally.compared += whole.compared;
+            board.tally.noticed += whole.noticed;
         }
     }
-    Ok(passed)
+    Ok(())
 }
 
-/// Prints how a case went; whether it passes.
-fn tell(id: &str, results: Vec<(Part, Result)>) -> bool {
-    let (mut wrong, mut whole) = (Vec::new(), Report::default());
+/// Prints how a case went.
+fn tell(id: &str, results: Vec<(Part, Result)>) -> Report {
+    let mut whole = Report::default();
     let mut about = None;
     for (part, result) in results {
         match result {
             Ok(report) => {
-                wrong.extend(report.wrong);
+                whole.wrong.extend(report.wrong);
                 whole.compared += report.compared;
                 whole.noticed += report.noticed;
                 whole.took += report.took;
             }
-            Err(error) => wrong.push(format!("{}: {error:#}", part.title())),
+            Err(error) => whole.wrong.push(format!("{}: {error:#}", part.title())),
         }
         about = Some(part.situation);
     }
     println!(
         "{} {id} {} s, {} compared, {} falsified ones noticed",
-        if wrong.is_empty() { "PASS" } else { "FAIL" },
+        if whole.wrong.is_empty() { "PASS" } else { "FAIL" },
         whole.took.as_secs(),
         whole.compared,
         whole.noticed
     );
-    if let (Some(situation), false) = (about, wrong.is_empty()) {
-        for wrong in &wrong {
+    if let (Some(situation), false) = (about, whole.wrong.is_empty()) {
+        for wrong in &whole.wrong {
             println!("     {wrong}");
         }
         let case = &situation.case;
@@ -188,5 +203,5 @@ fn tell(id: &str, results: Vec<(Part, Result)>) -> bool {
             println!("     {note}");
         }
     }
-    wrong.is_empty()
+    whole
 }

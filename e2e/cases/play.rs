@@ -166,8 +166,10 @@ async fn state(
     for expectation in expected {
         let wrong = compare::pod(expectation, expected, &answers, &mut report.compared);
         let falsified = falsify::pod(expectation).into_iter();
-        let again =
-            falsified.map(|(what, changed)| (what, compare::pod(&changed, expected, &answers, &mut 0)));
+        let again = falsified.map(|(what, changed)| {
+            let name = &expectation.pod.name;
+            (format!("{what} of {name}"), compare::pod(&changed, expected, &answers, &mut 0))
+        });
         report.judge(state, wrong, again);
     }
     Ok(())
