@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use drainplan::api::{Eviction, PodPolicy};
+use drainplan::api::{Eviction, PodPolicy, Unbudgeted};
 use drainplan::cluster::{Amount, UnhealthyPolicy};
 use drainplan::plan::Settings;
 use drainplan::simulate::{
@@ -55,6 +55,8 @@ pub fn scenario(seed: u64) -> Scenario {
     } else {
         PodPolicy::default()
     };
+    let unbudgeted = chance.percent(25).then_some(Unbudgeted::OneAtATime);
+    let policy = PodPolicy { unbudgeted, ..policy };
     let mut acts = Vec::new();
     for _ in 0..chance.number(0, 6) {
         acts.extend(ailment(&mut chance, &nodes, &workloads, asked));
@@ -154,7 +156,12 @@ fn ailment(
     match chance.number(0, 11) {
         0..=5 => vec![(at, Act::PodFails(workload, chance.count(0, 4), until.saturating_sub(at)))],
         6 => vec![(at, Act::DeletePod(workload, chance.count(0, 4)))],
-        7 => vec![(at, Act::Scale(workload, chance.int(0, 5)))],
+        // Often so that its controller has not carried it out when the question is asked.
+        7 => {
+            let just = asked.saturating_sub(chance.millis(0, 15));
+            let at = if chance.percent(50) { just } else { at };
+            vec![(at, Act::Scale(workload, chance.int(0, 5)))]
+        }
         8 => vec![(at, Act::ManagerStops), (until, Act::ManagerStarts)],
         9 => vec![(at, Act::SchedulerStops), (until, Act::SchedulerStarts)],
         // Its pods must be known to be unready when the question is asked, and not become so afterwards.

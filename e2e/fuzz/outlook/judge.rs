@@ -123,8 +123,9 @@ impl Look {
             let Now::There(pod) = now(world, asked) else { continue };
             let rule = match wait.outlook {
                 Outlook::NeverClears => continue,
+                Outlook::WillClear | Outlook::MayClear if may_last(world, pod, wait) => continue,
                 Outlook::WillClear => "what clears by itself does",
-                Outlook::MayClear if asked.uncertain || may_last(world, pod, wait) => continue,
+                Outlook::MayClear if asked.uncertain => continue,
                 Outlook::MayClear => "what may clear does when everything recovers",
             };
             if !free.contains(&asked.uid) && !is_counted_late(world, pod) {
@@ -132,6 +133,24 @@ impl Look {
                 let message =
                     format!("{} was never free to go; at the end: {verdict:?}", said(&asked.key, wait));
                 return Err(Confused { rule, message });
+            }
+        }
+        Ok(())
+    }
+
+    /// What is no matter of budgets and only takes time has passed: the pod is gone, or has nothing to wait for.
+    pub fn has_passed(&self, world: &World, last: &Self) -> Result<(), Confused> {
+        for asked in &self.0 {
+            let Some(wait) = asked.judgement.wait.as_ref() else { continue };
+            if wait.outlook != Outlook::WillClear || wait.reason.is_about_budgets() {
+                continue;
+            }
+            let there = world.store().pod_of(&asked.key, &asked.uid).is_some_and(|pod| !pod.finished());
+            let still =
+                last.0.iter().find(|now| now.uid == asked.uid).and_then(|now| now.judgement.wait.as_ref());
+            if there && let Some(still) = still {
+                let message = format!("{} waits at the end: {}", said(&asked.key, wait), still.message);
+                return Err(Confused { rule: "what only takes time has passed at the end", message });
             }
         }
         Ok(())
@@ -182,13 +201,15 @@ fn is_counted_late(world: &World, pod: &Pod) -> bool {
     budget::selected(cluster, budget).any(|pod| cluster.budgets_of(pod).count() > 1)
 }
 
-/// What may clear and yet need not when every pod is healthy, since it waits for something else: a budget that cannot be
-/// computed for a Job's pods waits for the Job to end, or for somebody to delete them.
+/// What may clear, or would, and yet need not when every pod is healthy, since it waits for something else: a budget that cannot
+/// be computed for a Job's pods waits for the Job to end, or for somebody to delete them. Which of its pods an owner deletes
+/// that scales down nobody knows; its budget may hold those that stay, and that is said as soon as the others are gone.
 fn may_last(world: &World, pod: &Pod, wait: &Wait) -> bool {
     let cluster = world.store().cluster();
     let of_job = |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "Job");
     let mut selected = cluster.budgets_of(pod).flat_map(|budget| budget::selected(cluster, budget));
-    wait.reason == Reason::BudgetSyncFailed && selected.any(|pod| of_job(pod))
+    wait.reason == Reason::OwnerScalingDown
+        || (wait.reason == Reason::BudgetSyncFailed && selected.any(|pod| of_job(pod)))
 }
 
 fn said(key: &PodKey, wait: &Wait) -> String {

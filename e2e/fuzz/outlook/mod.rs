@@ -108,6 +108,7 @@ fn follow(world: &mut World, watch: &mut Watch, asked: &Look, end: Timestamp) ->
     }
     let last = watch.look(world);
     asked.came_true(world, &free)?;
+    asked.has_passed(world, &last)?;
     last.is_about_configuration(world)
 }
 
