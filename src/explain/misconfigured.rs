@@ -89,28 +89,41 @@ fn never_allows_remedy(budget: &Pdb, attainable: i32, scale: Option<i32>) -> Str
     format!("in budget {name} write {change} instead of {}{downtime}{more}", words::field(budget))
 }
 
-/// The budget counts by its pods' controllers, and they have none.
+/// The budget counts by its pods' controllers, and they have none, or want no pods.
 pub(super) fn counts_none(case: &Case<'_, '_>) -> Option<Said> {
-    none_counted(case.held()?)
+    let held = case.held()?;
+    // A controller that wants none deletes its pods itself; one without a controller stays, and nothing is expected.
+    let wants_none = held.owners.iter().all(|owner| owner.replicas == Some(0));
+    if case.pod.owner.is_none() && wants_none { nothing_expected(held) } else { none_counted(held) }
 }
 
 /// It counts by scale, and nothing it selects has one.
 pub(super) fn none_counted(held: &View<'_>) -> Option<Said> {
+    if held.owners.is_empty() { nothing_expected(held) } else { None }
+}
+
+/// It expects no pods, and such a budget allows nothing (`disruption.go: updatePdbStatus`).
+fn nothing_expected(held: &View<'_>) -> Option<Said> {
     let budget = held.budget;
     let counts_objects =
         budget.max_unavailable.is_none() && matches!(budget.min_available, Some(Amount::Int(_)));
-    if counts_objects || !held.owners.is_empty() || held.bare.is_empty() {
+    if counts_objects || held.bare.is_empty() {
         return None;
     }
+    let bare = words::list(&held.bare, |pod| pod.name.to_string());
+    let counted = if held.owners.is_empty() {
+        format!("none of them has one ({bare})")
+    } else {
+        let owners = words::list(&held.owners, Owner::with_replicas);
+        format!("{owners} and nobody for {bare} add up to 0")
+    };
     let alive = held.bare.iter().filter(|pod| !pod.finished()).count();
     Some(Said {
         outlook: Outlook::NeverClears,
         message: format!(
-            "Budget {} ({}) allows 0 evictions: it counts by the scale of its pods' controllers, and none of \
-             them has one ({}).",
+            "Budget {} ({}) allows 0 evictions: it counts by the scale of its pods' controllers, and {counted}.",
             words::budget(budget),
             words::terms(budget, &held.standing),
-            words::list(&held.bare, |pod| pod.name.to_string()),
         ),
         remedy: format!(
             "in budget {} write minAvailable: {} instead of {}",

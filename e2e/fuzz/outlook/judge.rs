@@ -1,10 +1,10 @@
 //! What is said of pods, and whether it comes true.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use drainplan::api::{Outlook, PodPolicy, Reason};
 use drainplan::budget;
-use drainplan::cluster::{Cluster, Oddities, Pod, PodKey, PodPhase, Scale, Text};
+use drainplan::cluster::{Cluster, Oddities, Pod, PodKey, PodPhase, Scale, Text, Workload};
 use drainplan::explain::{Explainer, Judgement, Patience, Treatment, Wait};
 use drainplan::simulate::World;
 
@@ -28,6 +28,8 @@ struct Asked {
     uncertain: bool,
     /// How many pods of such owners its budgets select.
     unscaled: usize,
+    /// Of its budget's owners some have more pods than they want: nobody knows which will be deleted, and when.
+    surplus: bool,
 }
 
 impl Watch {
@@ -48,6 +50,7 @@ impl Watch {
             judgement: explainer.judge(pod, &self.policy),
             uncertain: unscaled(&cluster, pod).any(Pod::terminating),
             unscaled: unscaled(&cluster, pod).count(),
+            surplus: has_surplus(&cluster, pod),
         });
         let judged = judged.filter(|asked| asked.judgement.treatment != Treatment::Ignore).collect();
         self.oddities.seen(explainer.oddities(), world.now());
@@ -87,9 +90,10 @@ impl Look {
         said
     }
 
-    /// The waits of pods that the plan would evict: what holds them is not the plan.
+    /// The waits of pods that the plan would evict: what holds them is not the plan, nor an owner that scales down.
     fn held(&self) -> impl Iterator<Item = (&Asked, &Wait)> {
-        let evicted = self.0.iter().filter(|asked| asked.judgement.treatment == Treatment::Evict);
+        let evicted =
+            self.0.iter().filter(|asked| asked.judgement.treatment == Treatment::Evict && !asked.surplus);
         evicted.filter_map(|asked| Some((asked, asked.judgement.wait.as_ref()?)))
     }
 
@@ -192,6 +196,23 @@ fn unscaled<'c>(cluster: &'c Cluster, pod: &'c Pod) -> impl Iterator<Item = &'c 
     selected.map(|pod| &**pod).filter(|pod| !pod.finished()).filter(unscaled)
 }
 
+fn has_surplus(cluster: &Cluster, pod: &Pod) -> bool {
+    let mut pods: BTreeMap<&Text, usize> = BTreeMap::new();
+    let selected = cluster.budgets_of(pod).flat_map(|budget| budget::selected(cluster, budget));
+    for owner in selected.filter(|pod| !pod.finished()).filter_map(|pod| pod.owner.as_deref()) {
+        *pods.entry(&owner.uid).or_default() += 1;
+    }
+    pods.into_iter().any(|(uid, count)| {
+        let above = |of: &Workload| of.owner.as_ref().and_then(|owner| cluster.workload(&owner.uid)).cloned();
+        let wants = match (cluster.workload(uid), cluster.scale(uid)) {
+            (Some(workload), _) => above(workload).as_ref().unwrap_or(workload).replicas,
+            (None, Some(Scale::Replicas { replicas, .. })) => *replicas,
+            _ => return false,
+        };
+        usize::try_from(wants).is_ok_and(|wants| wants < count)
+    })
+}
+
 /// Of the budgets of one pod the disruption controller recounts only one when that pod changes (`disruption.go:
 /// getPdbForPod`), so a budget that shares pods with another may keep old numbers until a pod of its own changes.
 fn is_counted_late(world: &World, pod: &Pod) -> bool {
@@ -202,14 +223,12 @@ fn is_counted_late(world: &World, pod: &Pod) -> bool {
 }
 
 /// What may clear, or would, and yet need not when every pod is healthy, since it waits for something else: a budget that cannot
-/// be computed for a Job's pods waits for the Job to end, or for somebody to delete them. Which of its pods an owner deletes
-/// that scales down nobody knows; its budget may hold those that stay, and that is said as soon as the others are gone.
+/// be computed for a Job's pods waits for the Job to end, or for somebody to delete them.
 fn may_last(world: &World, pod: &Pod, wait: &Wait) -> bool {
     let cluster = world.store().cluster();
     let of_job = |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "Job");
     let mut selected = cluster.budgets_of(pod).flat_map(|budget| budget::selected(cluster, budget));
-    wait.reason == Reason::OwnerScalingDown
-        || (wait.reason == Reason::BudgetSyncFailed && selected.any(|pod| of_job(pod)))
+    wait.reason == Reason::BudgetSyncFailed && selected.any(|pod| of_job(pod))
 }
 
 fn said(key: &PodKey, wait: &Wait) -> String {

@@ -264,3 +264,20 @@ fn a_budget_over_pods_without_controllers() {
     let world = world.crashing("one").crashing("two");
     assert_eq!(world.judge("one").wait.map(|wait| wait.reason), Some(Reason::BudgetCountsNone));
 }
+
+#[test]
+fn a_pod_without_a_controller_stays_when_all_owners_want_none() {
+    let mut world = World::new().stateful_set("web", 1).pod("lone", None);
+    world.policy.unmanaged = Some(Eviction::Evict);
+    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 0, None));
+    let world = world.budget("web", "maxUnavailable: 0");
+    world.waits(
+        "lone",
+        Reason::BudgetCountsNone,
+        Outlook::NeverClears,
+        "Budget shop/web (maxUnavailable 0 of 0) allows 0 evictions: it counts by the scale of its pods' controllers, and \
+         StatefulSet web (0 replicas) and nobody for lone add up to 0.",
+        "in budget shop/web write minAvailable: 0 instead of maxUnavailable: 0",
+    );
+    assert_eq!(world.reason("web-0"), Some(Reason::OwnerScalingDown));
+}
