@@ -47,7 +47,7 @@ pub fn scenario(seed: u64) -> Scenario {
         .collect();
     let workloads: Vec<WorkloadSetup> =
         (0..chance.number(1, 4)).map(|number| workload(&mut chance, number)).collect();
-    let budgets = budgets(&mut chance, &workloads);
+    let mut budgets = budgets(&mut chance, &workloads);
     let asked = if chance.percent(60) { chance.millis(500, 20_000) } else { chance.millis(20_000, 200_000) };
     let policy = if chance.percent(80) {
         let evict = Some(Eviction::Evict);
@@ -60,6 +60,18 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut acts = Vec::new();
     for _ in 0..chance.number(0, 6) {
         acts.extend(ailment(&mut chance, &nodes, &workloads, asked));
+    }
+    if let Some(of) = workloads.iter().find(|of| of.kind == OwnerKind::Custom { has_scale: false })
+        && of.replicas > 1
+        && chance.percent(30)
+    {
+        // One of its pods is going, nobody says whether another comes, and without another the budget is used up.
+        budgets.retain(|budget| !budget.apps.is_empty() && !budget.apps.contains(&of.name));
+        let mut budget = BudgetSetup::max_unavailable("shop", &of.name, 1);
+        (budget.max_unavailable, budget.min_available) = (None, Some(Amount::Int(of.replicas - 1)));
+        budgets.push(budget);
+        let at = asked.saturating_sub(chance.millis(50, 1_000));
+        acts.push((at, Act::Scale(of.key(), of.replicas - 1)));
     }
     // While no controller runs, what is written is not carried out, and nobody notices that a kubelet is dead: either would
     // happen after the question, and be no recovery.
