@@ -213,6 +213,12 @@ impl Cluster {
     pub fn node(&self, name: &str) -> Option<&Arc<Node>> {
         self.nodes.get(name)
     }
+    /// Whether the pod's node is known not to be Ready: nothing on it becomes Ready either.
+    #[must_use]
+    pub fn node_is_ill(&self, pod: &Pod) -> bool {
+        let node = pod.node.as_ref().and_then(|name| self.node(name));
+        node.is_some_and(|node| &*node.ready != "True")
+    }
     /// The namespace of that name.
     #[must_use]
     pub fn namespace(&self, name: &str) -> Option<&Arc<Namespace>> {

@@ -35,7 +35,7 @@ impl Explainer<'_> {
                 format!("{name} is Pending, and the scheduler says: {}", words::scheduler(why))
             }
             (None, None, _) => format!("{name} is Pending"),
-            (_, Some(_), Some(created)) if pod.just_starting(self.now) => {
+            (_, Some(_), Some(created)) if pod.just_starting(self.now) && !self.cluster.node_is_ill(pod) => {
                 format!("{name} is starting since {}", words::at(created))
             }
             _ => words::ailing(self.cluster, pod),

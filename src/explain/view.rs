@@ -73,7 +73,7 @@ impl<'a> View<'a> {
                 // healthy
             } else if pod.node.is_none() && pod.unschedulable.is_some() {
                 away.unschedulable.push(pod);
-            } else if just_starting(now, patience, pod) {
+            } else if just_starting(now, patience, pod) && !cluster.node_is_ill(pod) {
                 away.starting.push(pod);
             } else {
                 away.unready.push(pod);

@@ -166,7 +166,8 @@ fn may_go(round: &mut Round<'_>, surveyed: &Surveyed) -> bool {
 /// arrives, so it waits; once Ready, its turn comes by the budget's room.
 fn becomes_ready(round: &Round<'_>, pod: &Pod) -> Option<Timestamp> {
     let until = pod.created?.saturating_add(round.settings.settling).ok()?;
-    let starts = !pod.ready && pod.just_starting(round.now) && until > round.now;
+    let starts = !pod.ready && pod.just_starting(round.now) && !round.cluster.node_is_ill(pod);
+    let starts = starts && until > round.now;
     (starts && round.cluster.budgets_of(pod).next().is_some()).then_some(until)
 }
 

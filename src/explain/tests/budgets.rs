@@ -86,6 +86,28 @@ fn an_unready_pod_does_not_explain_what_a_replacement_will_end() {
     );
 }
 
+/// However young a pod is, it does not become Ready where no kubelet says so.
+#[test]
+fn a_young_pod_on_an_ill_node_is_not_starting() {
+    let world = |ready: &str| {
+        let starting = |pod: &mut Pod| {
+            (pod.ready, pod.created, pod.node) = (false, Some(ago(5)), Some("node-b".into()));
+        };
+        let mut world = World::new().stateful_set("web", 2).change("web-1", starting);
+        world.cluster.apply_node(Node { name: "node-b".into(), ready: ready.into(), ..Node::default() });
+        world.budget("web", "maxUnavailable: 1")
+    };
+    assert_eq!(world("True").reason("web-0"), Some(Reason::BudgetExhausted));
+    world("Unknown").waits(
+        "web-0",
+        Reason::BudgetUnhealthy,
+        Outlook::MayClear,
+        "Budget shop/web (maxUnavailable 1 of 2) allows 0 evictions now: expected 2, healthy 1, desired 1. Unready: web-1 on \
+         node-b (its node is not Ready).",
+        "repair web-1 on node-b",
+    );
+}
+
 #[test]
 fn it_is_said_since_when_a_pod_is_not_ready() {
     let unready = |trouble: ContainerTrouble| {

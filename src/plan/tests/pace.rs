@@ -30,6 +30,27 @@ fn as_many_pods_of_a_budget_go_as_it_has_room() {
     assert_eq!(evictions(&world.step()).len(), 1);
 }
 
+/// It might be Ready when its eviction arrives, and that would then cost a disruption which is not there. Where no kubelet
+/// says so it will not be.
+#[test]
+fn a_new_pod_is_given_time_to_become_ready_unless_its_node_is_ill() {
+    let evicted = |ready: &str| {
+        let mut world = World::new()
+            .node("a")
+            .service("web", &["a", "b"], Some(("maxUnavailable", 1)))
+            .plan("p", &over(&["a"], &json!({})));
+        let new = Pod { ready: false, created: Some(world.now), ..pod("web-0", "web", Some("a")) };
+        world.cluster.apply_pod(new);
+        world.report_budgets();
+        world.set_node("a", |node| node.ready = ready.into());
+        for _ in 0..5 {
+            world.step();
+        }
+        world.evicted.len()
+    };
+    assert_eq!((evicted("True"), evicted("Unknown")), (0, 1));
+}
+
 #[test]
 fn a_reported_allowance_decides_alone_only_when_the_scale_was_asked_for_in_vain() {
     let mut world = World::new().node("a").plan("p", &over(&["a"], &json!({})));
