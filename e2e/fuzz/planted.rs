@@ -36,6 +36,7 @@ const ERRORS: &[(Planted, &str)] = &[
     (Planted::ReplacementsIgnored, "moved pods are not awaited"),
     (Planted::SoakIgnored, "there is no pause between nodes"),
     (Planted::HealthIgnored, "unhealthy nodes stop nothing"),
+    (Planted::NeverLooks, "a pod reborn under its name is evicted without a look"),
     (Planted::ReturnsIgnored, "pods that come back are evicted for ever"),
     (Planted::DomainsMixed, "nodes of two domains are drained together"),
     (Planted::CordonsUncounted, "as many nodes are cordoned as the plans want"),

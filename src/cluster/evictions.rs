@@ -79,6 +79,8 @@ pub struct Evictions {
     refusals: HashMap<Text, Refusal>,
     /// Pods whose eviction was accepted and that are not yet seen to go, with the time of the answer.
     going: HashMap<Text, Timestamp>,
+    /// Pods whose eviction was ever sent and that are not seen to go.
+    sent: HashSet<Text>,
     /// When a pod of an owner was last evicted, by the owner's uid.
     moved: HashMap<Text, Timestamp>,
     uncounted: HashSet<Uncounted>,
@@ -91,6 +93,7 @@ pub struct Evictions {
 impl Evictions {
     /// An eviction leaves for the server.
     pub fn sent(&mut self, eviction: InFlight) {
+        self.sent.insert(eviction.uid.clone());
         self.in_flight.insert(eviction.uid.clone(), eviction);
     }
     /// The server accepted it: it stays in flight until its budgets show it, at most two seconds.
@@ -108,6 +111,11 @@ impl Evictions {
         } else {
             eviction.accepted = Some(now);
         }
+    }
+    /// Whether the pod's eviction was ever sent.
+    #[must_use]
+    pub fn was_sent(&self, uid: &str) -> bool {
+        self.sent.contains(uid)
     }
     /// A pod of that owner was evicted.
     pub fn moved(&mut self, owner_uid: Text, now: Timestamp) {
@@ -167,6 +175,7 @@ impl Evictions {
     /// A pod is seen to go, or to be gone.
     pub fn seen_going(&mut self, uid: &str) {
         self.refusals.remove(uid);
+        self.sent.remove(uid);
         if !planted(Planted::EvictedAgain) {
             self.going.remove(uid);
         }

@@ -90,6 +90,8 @@ pub enum Planted {
     OwnPodFirst,
     /// The controller evicts itself without handing its lease over.
     NotHandedOver,
+    /// What may have been reborn under its name is evicted without another look.
+    NeverLooks,
 
     /// An owner can have no more pods than are Ready now.
     AttainableByReady,

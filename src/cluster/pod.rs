@@ -18,6 +18,8 @@ pub struct PodKey {
 pub struct Pod {
     pub namespace: Text,
     pub name: Text,
+    /// The server has drawn its name (`generateName`), so no other pod gets it.
+    pub name_drawn: bool,
     pub uid: Text,
     pub created: Option<Timestamp>,
     pub labels: Labels,

@@ -37,6 +37,22 @@ fn read_pod(more: &str) -> Pod {
 }
 
 #[test]
+fn a_drawn_name_is_the_prefix_and_five_characters() {
+    let drawn = |name: &str, prefix: &str| {
+        let pod = format!(r#"{{"metadata": {{"namespace": "shop", "name": "{name}", "generateName": {prefix}}}}}"#);
+        let mut cluster = Cluster::new();
+        cluster.observe(Change::Applied(Raw::decode(ObjectKind::Pod, &pod)));
+        cluster.pod(&key(name)).expect("the pod").name_drawn
+    };
+    assert!(drawn("web-5d4f-x7k2p", "\"web-5d4f-\""));
+    let (long, cut) = ("l".repeat(70), "l".repeat(58));
+    assert!(drawn(&format!("{cut}x7k2p"), &format!("\"{long}\"")));
+    for (name, prefix) in [("db-0", "null"), ("db-0", "\"db-\""), ("x7k2p", "\"\""), ("web-x7k2p", "\"shop-\"")] {
+        assert!(!drawn(name, prefix), "{name} {prefix}");
+    }
+}
+
+#[test]
 fn what_is_read_of_a_pod() {
     let pod = read_pod(
         r#""spec": {"nodeName": "node-a", "restartPolicy": "Never", "volumes": null},

@@ -90,7 +90,7 @@ impl Hands {
             Errand::ListPlans => self.list_plans().await,
             Errand::ReadScale { namespace, owner } => self.read_scale(namespace, owner).await,
             Errand::AskRight { namespace } => self.ask_right(namespace).await,
-            Errand::Evict(eviction) => self.evict(eviction).await,
+            Errand::Evict { eviction, look } => self.evict(eviction, look).await,
             Errand::HandOver => {
                 if let Some(resign) = &self.resign {
                     resign.resign().await;
@@ -204,8 +204,8 @@ impl Hands {
     }
 
     /// Evicts exactly the pod that was decided on.
-    async fn evict(self, eviction: Evict) -> Outcome {
-        let answer = self.ask(&eviction).await;
+    async fn evict(self, eviction: Evict, look: bool) -> Outcome {
+        let answer = self.ask(&eviction, look).await;
         let (code, cause) = answers::counted(&answer);
         self.metrics.eviction(code, cause);
         let answer = answer.unwrap_or_else(|error| match error {
@@ -216,14 +216,16 @@ impl Hands {
     }
 
     /// An error is no answer that says whether it was carried out.
-    async fn ask(&self, eviction: &Evict) -> Result<Answer, CallError> {
+    async fn ask(&self, eviction: &Evict, look: bool) -> Result<Answer, CallError> {
         let PodKey { namespace, name } = &eviction.pod;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        // Looked at again right before: an eviction with a stale uid is refused and yet charges the budget. So both
-        // requests have one turn.
-        match within(self.limit_of(2, CALL_LIMIT).await, pods.get_metadata_opt(name)).await? {
-            Some(pod) if is_still(&pod.metadata, eviction) => {}
-            _ => return Ok(Answer::Withdrawn),
+        // Both requests have one turn, so that the look is always fresh.
+        let limit = self.limit_of(1 + u32::from(look), EVICTION_LIMIT).await;
+        if look {
+            match within(limit.min(CALL_LIMIT), pods.get_metadata_opt(name)).await? {
+                Some(pod) if is_still(&pod.metadata, eviction) => {}
+                _ => return Ok(Answer::Withdrawn),
+            }
         }
         let body = Eviction {
             metadata: ObjectMeta {
@@ -241,8 +243,7 @@ impl Hands {
             }),
         };
         let params = PostParams::default();
-        let limit = self.left(EVICTION_LIMIT);
-        match within(limit, pods.create_subresource::<_, Status>("eviction", name, &params, &body)).await {
+        match within(self.left(limit), pods.create_subresource::<_, Status>("eviction", name, &params, &body)).await {
             Ok(_) => Ok(Answer::Accepted),
             Err(CallError::Kube(error)) => match *error {
                 kube::Error::Api(status) if status.code == 404 => Ok(Answer::Withdrawn),

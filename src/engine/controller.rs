@@ -150,7 +150,7 @@ impl Controller {
         for errand in self.agenda.take_errands() {
             match &errand {
                 Errand::PatchNode { node, change, .. } => tracing::info!(%node, ?change, "patching node"),
-                Errand::Evict(eviction) => {
+                Errand::Evict { eviction, .. } => {
                     tracing::info!(pod = %eviction.pod.name, namespace = %eviction.pod.namespace,
                         node = %eviction.node, uid = %eviction.uid, "evicting");
                 }

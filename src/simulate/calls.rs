@@ -65,8 +65,8 @@ impl Call {
             Errand::ListPlans => CallKind::Plans,
             Errand::ReadScale { .. } => CallKind::Scale,
             Errand::AskRight { .. } => CallKind::Right,
-            Errand::Evict(_) if self.stage == 0 => CallKind::Look,
-            Errand::Evict(_) | Errand::HandOver => CallKind::Evict,
+            Errand::Evict { .. } if self.stage == 0 => CallKind::Look,
+            Errand::Evict { .. } | Errand::HandOver => CallKind::Evict,
         }
     }
 }
@@ -79,14 +79,14 @@ impl World {
             self.resign(process);
             return self.hand_in(process, life, Outcome::HandedOver);
         }
-        if let Errand::Evict(eviction) = &errand {
+        if let Errand::Evict { eviction, .. } = &errand {
             self.tell(Fact::EvictionSent { process, eviction: eviction.clone() });
         }
         let call = Call {
             process,
             life,
+            stage: u32::from(matches!(errand, Errand::Evict { look: false, .. })),
             errand,
-            stage: 0,
             fault: None,
             sent: self.now,
             arrived: false,
@@ -218,8 +218,8 @@ impl World {
             }
             Errand::ReadScale { owner, .. } => Response::Scale(server::read_scale(&self.store, &owner.uid)),
             Errand::AskRight { .. } => Response::Right(self.right.clone()),
-            Errand::Evict(eviction) if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
-            Errand::Evict(eviction) => self.evict(process, eviction, sent),
+            Errand::Evict { eviction, .. } if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
+            Errand::Evict { eviction, .. } => self.evict(process, eviction, sent),
             // It is no call: the elector does it.
             Errand::HandOver => Response::Pods(Vec::new()),
         }
@@ -252,7 +252,7 @@ impl World {
             self.calls.remove(&id);
             return;
         }
-        if let (Errand::Evict(eviction), Response::Pod(Some((uid, terminating))), 0) =
+        if let (Errand::Evict { eviction, .. }, Response::Pod(Some((uid, terminating))), 0) =
             (&call.errand, &response, call.stage)
             && eviction.is_about(Some(uid), *terminating)
         {
@@ -283,7 +283,7 @@ impl World {
     /// The lease leaves no time for a request.
     pub(super) fn not_sent(&mut self, id: u64) {
         let Some(Call { process, life, errand, .. }) = self.calls.remove(&id) else { return };
-        if let Errand::Evict(eviction) = errand {
+        if let Errand::Evict { eviction, .. } = errand {
             self.hand_in(process, life, Outcome::Eviction { eviction, answer: Answer::Withdrawn });
         } else {
             let failure = Failure { code: None, message: "this process may not act any more".to_owned() };
@@ -294,7 +294,7 @@ impl World {
     fn conclude(&mut self, call: Call, response: Response) {
         let Call { process, life, errand, .. } = call;
         let outcome = match (errand, response) {
-            (Errand::Evict(eviction), response) => {
+            (Errand::Evict { eviction, .. }, response) => {
                 let answer = match response {
                     Response::Evicted => Answer::Accepted,
                     Response::Refused(status) if status.code != 404 => Answer::Refused(status),
@@ -360,7 +360,7 @@ impl World {
             Errand::ReadScale { owner, .. } => {
                 Outcome::Scale { owner: owner.uid, scale: Scale::Unreadable(failure.message.into()) }
             }
-            Errand::Evict(eviction) => Outcome::Eviction { eviction, answer: Answer::Unanswered(failure) },
+            Errand::Evict { eviction, .. } => Outcome::Eviction { eviction, answer: Answer::Unanswered(failure) },
             Errand::HandOver => Outcome::HandedOver,
         };
         self.hand_in(process, life, outcome);

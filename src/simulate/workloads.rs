@@ -287,11 +287,13 @@ impl World {
         owner.created += 1;
         let template = Arc::clone(&owner.template);
         let of = owner.reference.as_ref().map_or(owner.setup.name.as_str(), |reference| &reference.name);
+        let drawn = name.is_none();
         let name = name.map_or_else(|| format!("{of}-{:03}", owner.created), ToOwned::to_owned);
         let is_job = owner.setup.kind == OwnerKind::Job;
         let pod = Pod {
             namespace: owner.setup.namespace.as_str().into(),
             name: name.as_str().into(),
+            name_drawn: drawn,
             uid: self.store.new_uid(&name),
             created: Some(whole_second(now)),
             labels: labels(&template.labels),

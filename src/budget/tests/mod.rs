@@ -31,6 +31,7 @@ pub(super) fn pod(name: &str, owner: Option<OwnerRef>) -> Pod {
     Pod {
         namespace: "shop".into(),
         name: name.into(),
+        name_drawn: false,
         uid: format!("uid-{name}").into(),
         created: Some(NOW),
         labels: labels(&[("app", "web")]),

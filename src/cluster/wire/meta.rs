@@ -25,6 +25,8 @@ pub(in crate::cluster) struct Meta {
     #[serde(deserialize_with = "or_default")]
     pub(in crate::cluster) name: String,
     #[serde(deserialize_with = "or_default")]
+    pub(in crate::cluster) generate_name: String,
+    #[serde(deserialize_with = "or_default")]
     pub(in crate::cluster) namespace: String,
     #[serde(deserialize_with = "or_default")]
     pub(in crate::cluster) uid: String,
@@ -90,7 +92,18 @@ impl<'de> Deserialize<'de> for Annotations {
     }
 }
 
+/// How long a prefix may be, and how many characters follow it (`apiserver/storage/names: simpleNameGenerator`).
+const LONGEST_PREFIX: usize = 58;
+const DRAWN: usize = 5;
+
 impl Meta {
+    /// The server has drawn the name: `generateName`, cut at a length, and five characters. An object that was named by
+    /// hand may bring the field along.
+    pub(super) fn name_drawn(&self) -> bool {
+        let prefix = self.name.len().checked_sub(DRAWN).and_then(|end| self.name.get(..end));
+        let wanted = self.generate_name.get(..LONGEST_PREFIX).unwrap_or(&self.generate_name);
+        !wanted.is_empty() && prefix == Some(wanted)
+    }
     /// The uid; hand-written files have none, and there the name stands for it.
     pub(super) fn uid(&self, kind: &str) -> Text {
         if self.uid.is_empty() {

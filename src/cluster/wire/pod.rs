@@ -124,6 +124,7 @@ impl WirePod {
             namespace: known
                 .map_or_else(|| interner.text(&metadata.namespace), |known| known.namespace.clone()),
             name: known.map_or_else(|| metadata.name.as_str().into(), |known| known.name.clone()),
+            name_drawn: metadata.name_drawn(),
             uid: uid.map_or_else(|| metadata.uid("Pod"), Clone::clone),
             created: metadata.creation_timestamp,
             labels: labels.map_or_else(|| metadata.labels(interner), Clone::clone),

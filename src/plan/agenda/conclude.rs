@@ -47,6 +47,7 @@ impl Agenda {
                 if let (Some(listed), Lead::Reads(known)) = (listed, &self.lead) {
                     self.plans.reread(listed, known);
                     self.lead = Lead::Yes;
+                    self.sight.acts_since = now.steady;
                 }
             }
             Outcome::Scale { owner, scale } => self.scale_was_read(owner, scale, now),

@@ -40,8 +40,8 @@ pub enum Errand {
     ReadScale { namespace: Text, owner: OwnerRef },
     /// Ask the server whether whoever asks may evict pods, in a namespace or in all of them.
     AskRight { namespace: Option<Text> },
-    /// Look at the pod again, then evict exactly it.
-    Evict(Evict),
+    /// Evict exactly this pod; if so, after another look at it.
+    Evict { eviction: Evict, look: bool },
     /// Give the lease back for another replica to take: all else that was sent has been answered.
     HandOver,
 }

@@ -7,6 +7,7 @@
 mod conclude;
 mod errands;
 mod hand_over;
+mod look;
 mod pace;
 mod plans;
 mod random;
@@ -29,6 +30,7 @@ use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
 use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, Pdb, Text};
 use hand_over::HandOver;
+use look::Sight;
 use pace::{Few, Task, Tasks};
 
 /// How long changes are collected before a decision, if the last one is so long ago.
@@ -77,6 +79,7 @@ pub struct Agenda {
     claiming: HashMap<Text, String>,
     /// How far whoever asks has come in taking over.
     lead: Lead,
+    sight: Sight,
     /// What the status says of a plan that is being written, by the plan's uid.
     writing: HashMap<String, Ahead>,
     errands: Vec<Errand>,
@@ -106,6 +109,7 @@ impl Agenda {
             evicting: HashMap::new(),
             claiming: HashMap::new(),
             lead: Lead::No,
+            sight: Sight::default(),
             writing: HashMap::new(),
             errands: Vec::new(),
             under_way: 0,
@@ -165,6 +169,9 @@ impl Agenda {
     /// Takes in what a watch reports; returns what it did to one object.
     pub fn observe(&mut self, change: cluster::Change, now: Moment) -> Option<Effect> {
         let effect = self.take_in(change, now);
+        if effect.as_ref().is_some_and(|effect| effect.kind == ObjectKind::Pod) {
+            self.sight.heard = Some(now.steady);
+        }
         // As after a node's heartbeat: nothing that is read has changed.
         if effect.as_ref().is_none_or(|effect| effect.changed) {
             self.decide_soon(now);
@@ -346,6 +353,7 @@ impl Agenda {
                 return;
             }
             (Action::Evict(eviction), _) => {
+                let look = self.looks_at(&eviction, now);
                 let owner = self.cluster.pod(&eviction.pod).and_then(|pod| pod.owner.as_ref());
                 self.evicting.extend(owner.map(|owner| (eviction.uid.clone(), owner.uid.clone())));
                 self.cluster.evictions.sent(InFlight {
@@ -356,7 +364,7 @@ impl Agenda {
                     budgets: eviction.spends.clone(),
                     accepted: None,
                 });
-                self.errands.push(Errand::Evict(eviction));
+                self.errands.push(Errand::Evict { eviction, look });
                 return;
             }
         };

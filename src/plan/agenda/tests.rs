@@ -284,6 +284,35 @@ fn an_eviction_that_is_answered_after_its_pod_has_gone_counts_for_the_owner() {
 }
 
 #[test]
+fn a_pod_is_looked_at_unless_its_name_was_drawn_and_the_watch_speaks() {
+    let pod = |name: &str, prefix: Option<&str>| {
+        let pod = json!({"metadata": {"namespace": "shop", "name": name, "uid": format!("uid-{name}"),
+            "generateName": prefix}, "spec": {"nodeName": "a"}});
+        ObjectChange::Applied(Raw::decode(ObjectKind::Pod, &pod.to_string()))
+    };
+    let of = |name: &str| Evict {
+        pod: crate::cluster::PodKey { namespace: "shop".into(), name: name.into() },
+        uid: format!("uid-{name}").into(),
+        ..eviction()
+    };
+    let (drawn, other) = (of("web-x7k2p"), of("web-0"));
+    let mut agenda = leading();
+    let mut looks = |eviction: &Evict, seen: u64, now: u64| {
+        agenda.observe(pod("web-x7k2p", Some("web-")), at(seen));
+        agenda.observe(pod("web-0", None), at(seen));
+        agenda.looks_at(eviction, at(now))
+    };
+    assert!(looks(&drawn, 4000, 4999), "it has just begun to act");
+    assert!(!looks(&drawn, 4500, 5000));
+    assert!(!looks(&drawn, 9001, 10_000) && looks(&other, 9001, 10_000));
+    assert!(looks(&drawn, 9000, 10_000), "the watch is silent");
+    agenda.begin(None, Action::Evict(drawn.clone()), at(9500));
+    assert!(matches!(agenda.take_errands().as_slice(), [Errand::Evict { look: false, .. }]));
+    agenda.conclude(Outcome::Eviction { eviction: drawn.clone(), answer: Answer::Withdrawn }, at(9600));
+    assert!(agenda.looks_at(&drawn, at(9700)), "it was tried before");
+}
+
+#[test]
 fn nothing_more_is_evicted_from_a_node_whose_end_is_being_written() {
     let mut agenda = leading();
     let status = |phase: &str| -> DrainPlanStatus {
@@ -433,7 +462,7 @@ fn what_is_not_answered_in_time_is_no_reason_to_stand_still() {
     assert!(agenda.take_errands().is_empty());
     agenda.follow(hand_over(), Duration::ZERO, at(5010));
     assert!(
-        matches!(agenda.take_errands().as_slice(), [Errand::Evict(_)]),
+        matches!(agenda.take_errands().as_slice(), [Errand::Evict { .. }]),
         "the rest of the decision is followed"
     );
     assert!(agenda.cluster().evictions.was_handed_over("uid-own"), "and the own pod is evicted next");

@@ -364,6 +364,7 @@ fn pod(name: &str, of: &str, node: Option<&str>) -> Pod {
     Pod {
         namespace: "shop".into(),
         name: name.into(),
+        name_drawn: false,
         uid: format!("uid-{name}").into(),
         created: Some(START - SignedDuration::from_secs(3600)),
         labels: Labels::new([("app".into(), of.into())]),
