@@ -373,7 +373,8 @@ fn fault(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act
     let then = at + lasts;
     let act = match chance.number(0, 99) {
         0..=29 => call_fault(chance),
-        30..=49 => watch_fault(chance, of),
+        30..=46 => watch_fault(chance, of),
+        47..=49 => return unseen_rebirth(chance, of, at),
         50..=61 => match process_fault(chance, of) {
             Some(act) => act,
             None => return Vec::new(),
@@ -411,6 +412,19 @@ fn stale_numbers(chance: &mut Chance, of: &Scenario, lasts: Duration) -> Vec<(Du
         }
         let at = begins + chance.millis(0, 20);
         acts.push((at, Act::PodFails(workload.key(), chance.count(0, 9), lasts)));
+    }
+    acts
+}
+
+/// Pods are deleted, and nobody who acts hears of it; a StatefulSet's are soon there again under their names.
+fn unseen_rebirth(chance: &mut Chance, of: &Scenario, at: Duration) -> Vec<(Duration, Act)> {
+    let pods = Stream::Objects(ObjectKind::Pod);
+    let stalls = |process| (at, Act::WatchStalls(process, pods, chance.millis(2_000, 15_000)));
+    let mut acts: Vec<_> = (0..of.processes).map(stalls).collect();
+    for workload in of.workloads.iter().filter(|of| matches!(of.kind, OwnerKind::StatefulSet { .. })) {
+        for number in 0..chance.count(1, 3) {
+            acts.push((at + chance.millis(10, 500), Act::DeletePod(workload.key(), number)));
+        }
     }
     acts
 }

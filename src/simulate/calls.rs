@@ -219,13 +219,13 @@ impl World {
             Errand::ReadScale { owner, .. } => Response::Scale(server::read_scale(&self.store, &owner.uid)),
             Errand::AskRight { .. } => Response::Right(self.right.clone()),
             Errand::Evict { eviction, .. } if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
-            Errand::Evict { eviction, .. } => self.evict(process, eviction, sent),
+            Errand::Evict { eviction, look } => self.evict(process, eviction, look, sent),
             // It is no call: the elector does it.
             Errand::HandOver => Response::Pods(Vec::new()),
         }
     }
 
-    fn evict(&mut self, process: usize, eviction: Evict, sent: Timestamp) -> Response {
+    fn evict(&mut self, process: usize, eviction: Evict, looked: bool, sent: Timestamp) -> Response {
         let cluster = self.store.cluster();
         let pod = cluster.pod(&eviction.pod).cloned();
         let let_go = |pod: &Pod| {
@@ -234,6 +234,7 @@ impl World {
         let healthy = pod.as_ref().is_some_and(|pod| pod.ready && !pod.terminating() && !let_go(pod));
         let budget = pod.as_ref().and_then(|pod| cluster.budgets_of(pod).next().map(|budget| budget.key()));
         let grace = self.pods.get(&eviction.uid).map_or(30, |state| state.template.grace_seconds);
+        let reborn = pod.as_ref().is_some_and(|pod| pod.uid != eviction.uid);
         let answer = if self.right == Right::Granted {
             server::evict(&mut self.store, &eviction, grace, self.now)
         } else {
@@ -241,7 +242,7 @@ impl World {
         };
         let code = answer.as_ref().map_or_else(|status| status.code, |_| 201);
         let charged = answer.as_ref().is_ok_and(|charged| *charged).then_some(budget).flatten();
-        self.tell(Fact::Evicted { process, eviction, sent, code, charged, healthy });
+        self.tell(Fact::Evicted { process, eviction, sent, code, charged, healthy, reborn, looked });
         answer.map_or_else(Response::Refused, |_| Response::Evicted)
     }
 

@@ -29,6 +29,10 @@ pub enum Fact {
         charged: Option<BudgetKey>,
         /// The pod was counted as healthy by its budgets.
         healthy: bool,
+        /// Another pod had its name by then.
+        reborn: bool,
+        /// The pod was looked at right before.
+        looked: bool,
     },
     /// A process has learnt what has become of its eviction.
     EvictionConcluded { process: usize, eviction: Evict, accepted: bool },
