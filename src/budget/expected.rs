@@ -82,7 +82,7 @@ impl Numbers {
 
 /// The pods a budget selects, terminating and finished ones included (`getPodsForPdb`).
 pub fn selected<'a>(cluster: &'a Cluster, budget: &'a Pdb) -> impl Iterator<Item = &'a Arc<Pod>> {
-    cluster.pods_in(&budget.namespace).filter(|pod| budget.selects(&pod.labels))
+    cluster.pods_selected_by(budget)
 }
 
 /// Pods for which the controller finds no scale, with its message for each. It reports any one of them, as it lists

@@ -17,6 +17,7 @@ pub mod planted;
 mod pod;
 mod rights;
 mod scaleless;
+mod selected;
 #[cfg(test)]
 mod tests;
 mod volumes;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 use interner::Interner;
 use observe::Progress;
 use owned::Owned;
+use selected::Selected;
 
 /// Everything the decisions read, as last observed. Cheap to query by node and by budget.
 #[derive(Debug, Default, Clone)]
@@ -55,6 +57,7 @@ pub struct Cluster {
     pods_by_namespace: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
     pods_by_node: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
     owned: Owned,
+    selected: Selected,
     /// By namespace and name.
     budgets: HashMap<Text, BTreeMap<Text, Arc<Pdb>>>,
     /// By uid.
@@ -110,6 +113,8 @@ impl Cluster {
         }
         let old = self.pods.insert(key.clone(), pod.clone());
         self.owned.pod_changes(old.as_deref(), Some(&pod));
+        let budgets = self.budgets.get(&key.namespace).into_iter().flat_map(BTreeMap::values);
+        self.selected.pod_changes(budgets, old.as_deref(), Some(&pod));
         if let Some(old) = &old
             && old.uid != pod.uid
         {
@@ -135,11 +140,17 @@ impl Cluster {
         leave(&mut self.pods_by_namespace, &key.namespace, key);
         self.leave_node(&old);
         self.owned.pod_changes(Some(&old), None);
+        let budgets = self.budgets.get(&key.namespace).into_iter().flat_map(BTreeMap::values);
+        self.selected.pod_changes(budgets, Some(&old), None);
         self.evictions.seen_going(&old.uid);
     }
     /// Adds or replaces a budget, and settles the evictions in flight that its status now shows.
     pub fn apply_budget(&mut self, budget: Pdb) {
         self.evictions.seen_in(&budget);
+        if self.budget(&budget.key()).is_none_or(|known| known.selector != budget.selector) {
+            let pods = self.pods_by_namespace.get(&budget.namespace).into_iter().flat_map(BTreeMap::values);
+            self.selected.budget_comes(&budget, pods);
+        }
         self.budgets
             .entry(budget.namespace.clone())
             .or_default()
@@ -147,6 +158,7 @@ impl Cluster {
     }
     /// Forgets a budget.
     pub fn delete_budget(&mut self, key: &BudgetKey) {
+        self.selected.budget_goes(key);
         if let Some(of_namespace) = self.budgets.get_mut(&key.namespace) {
             of_namespace.remove(&key.name);
         }

@@ -1,6 +1,6 @@
 //! Which pods an owner has, without a walk over all pods.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Cluster, Pod, PodKey, Text, Workload};
@@ -8,28 +8,24 @@ use super::{Cluster, Pod, PodKey, Text, Workload};
 /// Pods by the uid of their controller, and ReplicaSets by that of their Deployment.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Owned {
-    pods: HashMap<Text, BTreeSet<PodKey>>,
+    pods: HashMap<Text, BTreeMap<PodKey, Arc<Pod>>>,
     sets: HashMap<Text, BTreeSet<Text>>,
 }
 
 impl Owned {
-    /// A pod is new, or its controller has changed.
-    pub(super) fn pod_changes(&mut self, old: Option<&Pod>, new: Option<&Pod>) {
-        let owner = |pod: Option<&Pod>| pod.and_then(|pod| pod.owner.as_ref()).map(|owner| owner.uid.clone());
-        let (before, after) = (owner(old), owner(new));
-        if before == after {
-            return;
-        }
-        if let (Some(old), Some(uid)) = (old, before)
-            && let Some(pods) = self.pods.get_mut(&uid)
+    /// A pod is new, has changed or is gone.
+    pub(super) fn pod_changes(&mut self, old: Option<&Pod>, new: Option<&Arc<Pod>>) {
+        let (before, after) = (old.and_then(owner), new.and_then(|new| owner(new)));
+        if let (Some(old), Some(uid)) = (old, before.filter(|uid| Some(*uid) != after))
+            && let Some(pods) = self.pods.get_mut(uid)
         {
             pods.remove(&old.key());
             if pods.is_empty() {
-                self.pods.remove(&uid);
+                self.pods.remove(uid);
             }
         }
         if let (Some(new), Some(uid)) = (new, after) {
-            self.pods.entry(uid).or_default().insert(new.key());
+            self.pods.entry(uid.clone()).or_default().insert(new.key(), Arc::clone(new));
         }
     }
 
@@ -55,13 +51,16 @@ impl Owned {
     }
 }
 
+fn owner(pod: &Pod) -> Option<&Text> {
+    pod.owner.as_ref().map(|owner| &owner.uid)
+}
+
 impl Cluster {
     /// The pods of an owner by its uid, those of a Deployment's ReplicaSets too.
     pub fn pods_of<'a>(&'a self, owner: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
         let sets = self.owned.sets.get(owner).into_iter().flatten();
         let own = self.owned.pods.get(owner);
-        let keys = own.into_iter().chain(sets.filter_map(|set| self.owned.pods.get(set))).flatten();
-        keys.filter_map(|key| self.pod(key))
+        own.into_iter().chain(sets.filter_map(|set| self.owned.pods.get(set))).flat_map(BTreeMap::values)
     }
 
     /// The ReplicaSets of a Deployment by its uid.

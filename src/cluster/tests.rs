@@ -39,7 +39,8 @@ fn read_pod(more: &str) -> Pod {
 #[test]
 fn a_drawn_name_is_the_prefix_and_five_characters() {
     let drawn = |name: &str, prefix: &str| {
-        let pod = format!(r#"{{"metadata": {{"namespace": "shop", "name": "{name}", "generateName": {prefix}}}}}"#);
+        let pod =
+            format!(r#"{{"metadata": {{"namespace": "shop", "name": "{name}", "generateName": {prefix}}}}}"#);
         let mut cluster = Cluster::new();
         cluster.observe(Change::Applied(Raw::decode(ObjectKind::Pod, &pod)));
         cluster.pod(&key(name)).expect("the pod").name_drawn
@@ -47,7 +48,9 @@ fn a_drawn_name_is_the_prefix_and_five_characters() {
     assert!(drawn("web-5d4f-x7k2p", "\"web-5d4f-\""));
     let (long, cut) = ("l".repeat(70), "l".repeat(58));
     assert!(drawn(&format!("{cut}x7k2p"), &format!("\"{long}\"")));
-    for (name, prefix) in [("db-0", "null"), ("db-0", "\"db-\""), ("x7k2p", "\"\""), ("web-x7k2p", "\"shop-\"")] {
+    for (name, prefix) in
+        [("db-0", "null"), ("db-0", "\"db-\""), ("x7k2p", "\"\""), ("web-x7k2p", "\"shop-\"")]
+    {
         assert!(!drawn(name, prefix), "{name} {prefix}");
     }
 }
@@ -370,4 +373,44 @@ fn volumes_and_what_they_are_attached_to() {
     assert_eq!(cluster.volumes.attachments().count(), 0);
     cluster.observe(Change::Deleted(Raw::decode(ObjectKind::PersistentVolume, volume)));
     assert_eq!(cluster.volumes.claim_of("pv-1"), None);
+}
+
+proptest::proptest! {
+    /// Whatever comes and goes: what the indices hold is what a walk over all pods finds, in the state seen last.
+    #[test]
+    fn indices_hold_what_a_walk_finds(
+        changes in proptest::collection::vec((0_u8..6, 0_u8..5, 0_u8..3, 0_u8..3, proptest::bool::ANY), 0..60),
+    ) {
+        let mut cluster = Cluster::new();
+        for (version, (what, which, label, owner, ready)) in changes.into_iter().enumerate() {
+            let json = match what {
+                0..=2 => format!(
+                    r#"{{"metadata": {{"namespace": "n", "name": "p{which}", "uid": "u-{which}-{owner}",
+                    "resourceVersion": "{version}", "labels": {{"app": "{label}"}}, "ownerReferences": [{{"apiVersion":
+                    "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "o-{owner}", "controller": true}}]}},
+                    "spec": {{"nodeName": "x"}},
+                    "status": {{"conditions": [{{"type": "Ready", "status": "{ready}"}}]}}}}"#
+                ),
+                3 => format!(r#"{{"metadata": {{"namespace": "n", "name": "p{which}", "uid": "u"}}}}"#),
+                _ => format!(
+                    r#"{{"metadata": {{"namespace": "n", "name": "b{owner}", "uid": "b", "resourceVersion": "{version}"}},
+                    "spec": {{"selector": {{"matchLabels": {{"app": "{label}"}}}}}}}}"#
+                ),
+            };
+            let kind = if what < 4 { ObjectKind::Pod } else { ObjectKind::PodDisruptionBudget };
+            let raw = Raw::decode(kind, &json);
+            let gone = what == 3 || (what == 5 && ready);
+            cluster.observe(if gone { Change::Deleted(raw) } else { Change::Applied(raw) });
+        }
+        for budget in cluster.budgets() {
+            let walked: Vec<_> = cluster.pods_in("n").filter(|pod| budget.selects(&pod.labels)).collect();
+            let held: Vec<_> = cluster.pods_selected_by(budget).collect();
+            proptest::prop_assert_eq!(held, walked);
+        }
+        for owner in ["o-0", "o-1", "o-2"] {
+            let of = |pod: &&Arc<Pod>| pod.owner.as_ref().is_some_and(|of| &*of.uid == owner);
+            let walked: Vec<_> = cluster.pods_in("n").filter(of).collect();
+            proptest::prop_assert_eq!(cluster.pods_of(owner).collect::<Vec<_>>(), walked);
+        }
+    }
 }

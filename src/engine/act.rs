@@ -243,7 +243,9 @@ impl Hands {
             }),
         };
         let params = PostParams::default();
-        match within(self.left(limit), pods.create_subresource::<_, Status>("eviction", name, &params, &body)).await {
+        match within(self.left(limit), pods.create_subresource::<_, Status>("eviction", name, &params, &body))
+            .await
+        {
             Ok(_) => Ok(Answer::Accepted),
             Err(CallError::Kube(error)) => match *error {
                 kube::Error::Api(status) if status.code == 404 => Ok(Answer::Withdrawn),

@@ -1,7 +1,5 @@
 //! The owners behind a budget's pods, as messages name them.
 
-use std::sync::Arc;
-
 use super::words;
 use crate::budget;
 use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Scale, Text, Workload};
@@ -42,11 +40,8 @@ impl Owner<'_> {
     pub(super) fn shortage(&self, cluster: &Cluster) -> Option<Shortage> {
         let namespace = &self.pods.first()?.namespace;
         let wants = usize::try_from(self.replicas?).ok()?;
-        let belongs = |pod: &&Arc<Pod>| {
-            pod.owner.as_deref().is_some_and(|reference| top(cluster, reference).0.uid == self.uid)
-        };
-        let alive = cluster.pods_in(namespace).filter(|pod| !pod.finished() && !pod.terminating());
-        let has = alive.filter(belongs).count();
+        let here = cluster.pods_of(&self.uid).filter(|pod| pod.namespace == *namespace);
+        let has = here.filter(|pod| !pod.finished() && !pod.terminating()).count();
         (has < wants).then_some(Shortage { has, wants })
     }
 }

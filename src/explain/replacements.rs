@@ -20,8 +20,8 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     };
     let present = case
         .cluster
-        .pods_in(&case.pod.namespace)
-        .filter(|pod| pod.owner.as_ref().is_some_and(|of| of.uid == owner.uid))
+        .pods_of(&owner.uid)
+        .filter(|pod| pod.namespace == case.pod.namespace)
         .filter(|pod| !pod.finished() && !pod.terminating())
         .count();
     let (own, known_as) = (format!("{} {}", owner.kind, owner.name), owners::known_as(case.cluster, owner));

@@ -218,7 +218,9 @@ impl World {
             }
             Errand::ReadScale { owner, .. } => Response::Scale(server::read_scale(&self.store, &owner.uid)),
             Errand::AskRight { .. } => Response::Right(self.right.clone()),
-            Errand::Evict { eviction, .. } if stage == 0 => Response::Pod(server::look(&self.store, &eviction.pod)),
+            Errand::Evict { eviction, .. } if stage == 0 => {
+                Response::Pod(server::look(&self.store, &eviction.pod))
+            }
             Errand::Evict { eviction, look } => self.evict(process, eviction, look, sent),
             // It is no call: the elector does it.
             Errand::HandOver => Response::Pods(Vec::new()),
@@ -361,7 +363,9 @@ impl World {
             Errand::ReadScale { owner, .. } => {
                 Outcome::Scale { owner: owner.uid, scale: Scale::Unreadable(failure.message.into()) }
             }
-            Errand::Evict { eviction, .. } => Outcome::Eviction { eviction, answer: Answer::Unanswered(failure) },
+            Errand::Evict { eviction, .. } => {
+                Outcome::Eviction { eviction, answer: Answer::Unanswered(failure) }
+            }
             Errand::HandOver => Outcome::HandedOver,
         };
         self.hand_in(process, life, outcome);

@@ -37,11 +37,11 @@ impl Evictions {
                 let known = world.processes().get(*process).map(|process| process.behind_since(world.now()));
                 self.sent(world, eviction, known.unwrap_or(world.now()))
             }
-            Fact::Evicted { eviction, reborn: true, looked, .. } => {
-                hold("a pod that may have been reborn is looked at right before its eviction", *looked, || {
-                    format!("{} has another pod's name, and nobody looked", eviction.uid)
-                })
-            }
+            Fact::Evicted { eviction, reborn: true, looked, .. } => hold(
+                "a pod that may have been reborn is looked at right before its eviction",
+                *looked,
+                || format!("{} has another pod's name, and nobody looked", eviction.uid),
+            ),
             Fact::Evicted { eviction, code: 201, .. } => {
                 hold("no pod is evicted twice", self.accepted.insert(eviction.uid.clone()), || {
                     format!("the server has accepted a second eviction of {}", eviction.uid)
