@@ -24,6 +24,8 @@ use crate::plan::{Agenda, Answer, Errand, Failure, Moment, Outcome, PlanStore, S
 
 /// How long outcomes are awaited when the process ends.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// So many observations that have come are taken in before a decision, at most.
+const BROUGHT: usize = 1000;
 
 /// What readiness waits for, besides the kinds of objects.
 pub const PLANS: &str = "DrainPlan";
@@ -80,6 +82,12 @@ impl Controller {
         let mut bereft = false;
         let because = loop {
             let decide_at = self.started + self.agenda.decide_at();
+            // A timer would come up to two milliseconds late.
+            if decide_at <= Instant::now() {
+                self.turn();
+                self.begin();
+            }
+            let decide_at = self.started + self.agenda.decide_at();
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 observation = self.parts.observations.recv(), if !bereft => match observation {
@@ -122,8 +130,12 @@ impl Controller {
         }
     }
 
-    /// Decides.
+    /// Decides, on all that has been brought.
     fn turn(&mut self) {
+        for _ in 0..BROUGHT {
+            let Ok(observation) = self.parts.observations.try_recv() else { break };
+            self.observe(observation);
+        }
         let started = Instant::now();
         let now = self.now();
         let may_act = self.parts.leadership.borrow().may_act().is_some();

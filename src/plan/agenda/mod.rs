@@ -28,7 +28,7 @@ use kube::core::{ObjectMeta, Status};
 use super::{Action, Change, Decision, Decisions, Evict, NodeChange, Settings};
 use super::{change, decide, notices};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus};
-use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, Pdb, Text};
+use crate::cluster::{self, BudgetKey, Cluster, Effect, InFlight, ObjectKind, Oddities, Pdb, PodKey, Text};
 use hand_over::HandOver;
 use look::Sight;
 use pace::{Few, Task, Tasks};
@@ -157,7 +157,7 @@ impl Agenda {
         self.decide_by(rested.max(now.steady + COALESCE));
     }
 
-    /// A budget has room: pods may be waiting for nothing else. Decides at once, but never all the time.
+    /// A budget may have room: pods may be waiting for nothing else. Decides at once, but never all the time.
     fn decide_now(&mut self, now: Moment) {
         self.decide_by((self.decided + self.took * 2).max(now.steady));
     }
@@ -176,11 +176,25 @@ impl Agenda {
         if effect.as_ref().is_none_or(|effect| effect.changed) {
             self.decide_soon(now);
         }
-        let budget = effect.as_ref().and_then(|effect| self.changed_budget(effect));
-        if budget.is_some_and(|budget| budget.status.disruptions_allowed > 0) {
+        if effect.as_ref().is_some_and(|effect| self.may_give_room(effect)) {
             self.decide_now(now);
         }
         effect
+    }
+
+    /// A budget has changed that reports room, or a pod of such a budget that is Ready: one of both comes last.
+    fn may_give_room(&self, effect: &Effect) -> bool {
+        let has_room = |budget: &Arc<Pdb>| budget.status.disruptions_allowed > 0;
+        let ready = || {
+            let key = PodKey { namespace: effect.namespace.clone(), name: effect.name.clone() };
+            self.cluster.pod(&key).filter(|pod| pod.ready)
+        };
+        match effect.kind {
+            ObjectKind::Pod if effect.changed => {
+                ready().is_some_and(|pod| self.cluster.budgets_of(pod).any(has_room))
+            }
+            _ => self.changed_budget(effect).is_some_and(has_room),
+        }
     }
 
     /// The budget that a change is about.

@@ -502,7 +502,7 @@ fn a_budget_with_room_is_decided_on_at_once_and_other_changes_some_milliseconds_
         let json = json!({
             "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web",
                 "resourceVersion": version.to_string()},
-            "spec": {"maxUnavailable": 1},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
             "status": {"disruptionsAllowed": allowed},
         });
         ObjectChange::Applied(Raw::decode(ObjectKind::PodDisruptionBudget, &json.to_string()))
@@ -518,6 +518,20 @@ fn a_budget_with_room_is_decided_on_at_once_and_other_changes_some_milliseconds_
     agenda.follow(decisions, Duration::from_millis(20), at(103));
     agenda.observe(budget(3, 2), at(124));
     assert_eq!(agenda.decide_at(), at(143).steady);
+    // So it is when the budget's change has come before that of its pod.
+    let pod = |version: u64, ready: &str| {
+        let json = json!({
+            "metadata": {"namespace": "shop", "name": "web-0", "uid": "uid-web-0", "labels": {"app": "web"},
+                "resourceVersion": version.to_string()},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        });
+        ObjectChange::Applied(Raw::decode(ObjectKind::Pod, &json.to_string()))
+    };
+    turn(&mut agenda, at(150));
+    agenda.observe(pod(1, "False"), at(151));
+    assert_eq!(agenda.decide_at(), at(155).steady);
+    agenda.observe(pod(2, "True"), at(152));
+    assert_eq!(agenda.decide_at(), at(152).steady);
     // After a quiet while nothing waits.
     turn(&mut agenda, at(200));
     agenda.observe(budget(4, 0), at(300));
