@@ -37,8 +37,8 @@ test-slow: $(SLOW) ## What is too slow for every change
 
 # What measures goes first.
 .PHONY: evidence
-evidence: ## All of test-slow at full length and the drains of bench-drain, written to docs/evidence.md [ONLY="parity fuzz-long"]
-	@ONLY="$(ONLY)" e2e/evidence docs/evidence.md bench-drain:RECORD=docs/benchmarks.md $(patsubst parity,parity:N=2000,$(SLOW))
+evidence: ## All of test-slow at full length and the drains of bench-drain, written to docs/evidence.md [PART="parity fuzz-long" ROUNDS=5]
+	@PART="$(PART)" e2e/evidence docs/evidence.md "bench-drain:ROUNDS=$(ROUNDS) RECORD=docs/benchmarks.md" $(patsubst parity,parity:N=2000,$(SLOW))
 
 .PHONY: fmt-check
 fmt-check: ## Formatting (`cargo fmt` mends it)

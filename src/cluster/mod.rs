@@ -161,6 +161,9 @@ impl Cluster {
         self.selected.budget_goes(key);
         if let Some(of_namespace) = self.budgets.get_mut(&key.namespace) {
             of_namespace.remove(&key.name);
+            if of_namespace.is_empty() {
+                self.budgets.remove(&key.namespace);
+            }
         }
     }
     /// Adds or replaces a workload (an owner with a scale that is watched).

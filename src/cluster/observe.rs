@@ -238,10 +238,11 @@ impl Cluster {
                 }
             }
             ObjectKind::PodDisruptionBudget => {
-                for (namespace, budgets) in &mut self.budgets {
-                    budgets.retain(|name, _| named(namespace, name));
+                let all = self.budgets().map(|budget| budget.key());
+                let gone: Vec<BudgetKey> = all.filter(|key| !named(&key.namespace, &key.name)).collect();
+                for key in gone {
+                    self.delete_budget(&key);
                 }
-                self.budgets.retain(|_, budgets| !budgets.is_empty());
             }
             ObjectKind::DaemonSet => self.daemon_sets.retain(|uid, _| named(&cluster_scoped, uid)),
             ObjectKind::Job => self.jobs.retain(|uid, _| named(&cluster_scoped, uid)),

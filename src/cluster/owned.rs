@@ -58,7 +58,8 @@ fn owner(pod: &Pod) -> Option<&Text> {
 impl Cluster {
     /// The pods of an owner by its uid, those of a Deployment's ReplicaSets too.
     pub fn pods_of<'a>(&'a self, owner: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
-        let sets = self.owned.sets.get(owner).into_iter().flatten();
+        // A ReplicaSet may claim to be its own.
+        let sets = self.owned.sets.get(owner).into_iter().flatten().filter(move |set| &***set != owner);
         let own = self.owned.pods.get(owner);
         own.into_iter().chain(sets.filter_map(|set| self.owned.pods.get(set))).flat_map(BTreeMap::values)
     }

@@ -222,6 +222,11 @@ impl Object {
 }
 
 impl Raw {
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> ObjectKind {
+        self.kind
+    }
     /// Decodes the JSON of one object. Never fails: what cannot be read says so.
     #[must_use]
     pub fn decode(kind: ObjectKind, json: &str) -> Self {

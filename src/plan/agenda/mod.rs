@@ -168,10 +168,8 @@ impl Agenda {
 
     /// Takes in what a watch reports; returns what it did to one object.
     pub fn observe(&mut self, change: cluster::Change, now: Moment) -> Option<Effect> {
+        self.sight.hears(&change, now);
         let effect = self.take_in(change, now);
-        if effect.as_ref().is_some_and(|effect| effect.kind == ObjectKind::Pod) {
-            self.sight.heard = Some(now.steady);
-        }
         // As after a node's heartbeat: nothing that is read has changed.
         if effect.as_ref().is_none_or(|effect| effect.changed) {
             self.decide_soon(now);

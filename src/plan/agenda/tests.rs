@@ -285,11 +285,14 @@ fn an_eviction_that_is_answered_after_its_pod_has_gone_counts_for_the_owner() {
 
 #[test]
 fn a_pod_is_looked_at_unless_its_name_was_drawn_and_the_watch_speaks() {
-    let pod = |name: &str, prefix: Option<&str>| {
+    let raw = |name: &str, prefix: Option<&str>, (version, kind): (&str, &str)| {
         let pod = json!({"metadata": {"namespace": "shop", "name": name, "uid": format!("uid-{name}"),
-            "generateName": prefix}, "spec": {"nodeName": "a"}});
-        ObjectChange::Applied(Raw::decode(ObjectKind::Pod, &pod.to_string()))
+            "generateName": prefix, "ownerReferences": [{"apiVersion": version, "kind": kind, "name": "web",
+            "uid": "uid-web", "controller": true}]}, "spec": {"nodeName": "a"}});
+        Raw::decode(ObjectKind::Pod, &pod.to_string())
     };
+    let set = ("apps/v1", "ReplicaSet");
+    let pod = |name: &str, prefix: Option<&str>| ObjectChange::Applied(raw(name, prefix, set));
     let of = |name: &str| Evict {
         pod: crate::cluster::PodKey { namespace: "shop".into(), name: name.into() },
         uid: format!("uid-{name}").into(),
@@ -306,6 +309,19 @@ fn a_pod_is_looked_at_unless_its_name_was_drawn_and_the_watch_speaks() {
     assert!(!looks(&drawn, 4500, 5000));
     assert!(!looks(&drawn, 9001, 10_000) && looks(&other, 9001, 10_000));
     assert!(looks(&drawn, 9000, 10_000), "the watch is silent");
+    for (step, owner) in
+        [("apps.kruise.io/v1alpha1", "CloneSet"), ("apps/v1", "StatefulSet")].into_iter().enumerate()
+    {
+        let now = at(11_000 + step as u64);
+        agenda.observe(ObjectChange::Applied(raw("own-x7k2p", Some("own-"), owner)), now);
+        assert!(agenda.looks_at(&of("own-x7k2p"), now), "{owner:?} chooses names itself");
+    }
+    agenda.observe(ObjectChange::Listing(ObjectKind::Pod), at(11_100));
+    agenda.observe(ObjectChange::Listed(raw("web-x7k2p", Some("web-"), set)), at(11_200));
+    assert!(agenda.looks_at(&drawn, at(11_200)), "a page says nothing of the others");
+    agenda.observe(ObjectChange::Complete(ObjectKind::Pod), at(11_300));
+    assert!(!agenda.looks_at(&drawn, at(11_300)));
+    agenda.observe(pod("web-x7k2p", Some("web-")), at(9_500));
     agenda.begin(None, Action::Evict(drawn.clone()), at(9500));
     assert!(matches!(agenda.take_errands().as_slice(), [Errand::Evict { look: false, .. }]));
     agenda.conclude(Outcome::Eviction { eviction: drawn.clone(), answer: Answer::Withdrawn }, at(9600));
