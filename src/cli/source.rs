@@ -8,11 +8,11 @@ use anyhow::Context as _;
 
 use super::args::Global;
 use super::live::Live;
-use crate::cluster::{Cluster, Files};
+use crate::cluster::{Cluster, Files, Notes};
 
 /// What says everything that an answer needs.
-const DUMP: &str =
-    "dump all of it with kubectl get pods,pdb,deploy,rs,sts,rc,ds,jobs,nodes,namespaces -A -o json";
+const DUMP: &str = "dump all of it with kubectl get pods,pdb,deploy,rs,sts,rc,ds,jobs,nodes,namespaces,pv,volumeattachments,crd -A -o \
+     json --show-managed-fields, and the custom resources that own pods";
 
 /// Which namespaces are asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,13 @@ pub(super) fn missing(cluster: &Cluster) -> Vec<String> {
     missing
 }
 
+/// What of the files is not in the answer, and should perhaps be.
+fn left_out(notes: &Notes) -> Vec<String> {
+    let more =
+        (notes.more_left_out > 0).then(|| format!("and {} more objects are left out", notes.more_left_out));
+    notes.left_out.iter().cloned().chain(more).collect()
+}
+
 /// A file's name in messages, and its text; - is the standard input.
 pub(super) fn read(path: &Path) -> anyhow::Result<(String, String)> {
     if path == Path::new("-") {
@@ -82,7 +89,11 @@ impl Source {
             let (name, text) = read(path)?;
             files.add_text(&name, &text)?;
         }
-        let (cluster, skipped) = files.finish();
+        let (cluster, notes) = files.finish();
+        for warning in left_out(&notes) {
+            eprintln!("warning: {warning}");
+        }
+        let skipped = notes.passed_over;
         if !skipped.is_empty() && cluster.pods().next().is_none() && cluster.budgets().next().is_none() {
             let kinds: Vec<&str> = skipped.keys().map(String::as_str).collect();
             anyhow::bail!("the files hold no pods and no budgets, only {}; {DUMP}", kinds.join(", "));

@@ -25,7 +25,7 @@ mod wire;
 mod workload;
 
 pub use evictions::{Evictions, InFlight, Refusal, Uncounted};
-pub use files::{FileError, Files, read_text, yaml_documents};
+pub use files::{FileError, Files, Notes, read_text, yaml_documents};
 pub use labels::{Labels, Operator, Requirement, Selector, Text};
 pub use objects::{Namespace, Node, Taint};
 pub use observe::{BadObject, Change, Effect, older};

@@ -1,5 +1,6 @@
 //! Objects from files instead of a cluster: YAML with several documents, JSON, and lists of either.
 
+mod alike;
 mod custom;
 #[cfg(test)]
 mod tests;
@@ -13,14 +14,31 @@ use serde_json::value::RawValue;
 
 use super::wire::Content;
 use super::{Change, Cluster, ObjectKind, Raw};
+use alike::alike;
 use custom::CustomResources;
+
+/// How deep lists may stand in lists: no tool writes more than two.
+const DEEPEST: usize = 16;
+/// So many objects that are left out are named.
+const NAMED: usize = 20;
 
 /// What is read from files.
 #[derive(Debug, Default)]
 pub struct Files {
     cluster: Cluster,
     custom: CustomResources,
-    skipped: BTreeMap<String, usize>,
+    notes: Notes,
+}
+
+/// What is not in the cluster that files describe.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// How many objects of kinds that nothing asks about, by kind.
+    pub passed_over: BTreeMap<String, usize>,
+    /// Objects that cannot be read or look like ones that are, the first of them: where, which, and why.
+    pub left_out: Vec<String>,
+    /// How many more of them.
+    pub more_left_out: usize,
 }
 
 /// Why a file cannot be used.
@@ -32,10 +50,6 @@ pub enum FileError {
     NotText { file: String },
     #[error("{file}, document {document}: {problem}; correct it, or write it anew with kubectl get -o yaml")]
     Syntax { file: String, document: usize, problem: String },
-    #[error("{file}, document {document}{object}: it has no {missing}; add it, or remove the object")]
-    Incomplete { file: String, document: usize, object: String, missing: &'static str },
-    #[error("{file}, document {document}{object}: {problem}; correct the field, or remove the object")]
-    Invalid { file: String, document: usize, object: String, problem: String },
 }
 
 /// Where an object stands.
@@ -45,6 +59,8 @@ struct Place<'a> {
     document: usize,
     /// Position in a list.
     item: Option<usize>,
+    /// How many lists it stands in.
+    depth: usize,
 }
 
 /// What is looked at first.
@@ -55,7 +71,7 @@ struct Head<'a> {
     kind: Option<String>,
     metadata: Option<Name>,
     #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
+    items: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -66,81 +82,121 @@ struct Name {
 }
 
 impl Files {
-    /// Adds the objects of a text; `file` is its name in messages.
+    /// Adds the objects of a text; `file` is its name in messages. What cannot be read of them is left out, and noted.
+    ///
+    /// # Errors
+    /// The text is neither YAML nor JSON, or something else than objects.
     pub fn add_text(&mut self, file: &str, text: &str) -> Result<(), FileError> {
         if looks_like_json(file, text) {
             return self.add_json(file, text);
         }
         for (number, document) in yaml_documents(text).enumerate() {
-            let place = Place { file, document: number + 1, item: None };
+            let place = Place { file, document: number + 1, item: None, depth: 0 };
             let json = document.map_err(|problem| place.syntax(problem))?;
-            self.add_object(place, &json, None)?;
+            self.add_document(place, &json)?;
         }
         Ok(())
     }
 
-    /// The cluster that the files describe, and how many objects of other kinds were passed over.
+    /// The cluster that the files describe, and what is not in it.
     #[must_use]
-    pub fn finish(self) -> (Cluster, BTreeMap<String, usize>) {
-        let Self { mut cluster, custom, skipped } = self;
+    pub fn finish(self) -> (Cluster, Notes) {
+        let Self { mut cluster, custom, notes } = self;
         for kind in ObjectKind::ALL {
             cluster.observe(Change::Complete(kind));
         }
         custom.record_scales(&mut cluster);
-        (cluster, skipped)
+        (cluster, notes)
     }
 
     /// One JSON value after the other.
     fn add_json(&mut self, file: &str, text: &str) -> Result<(), FileError> {
         let values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
         for (number, value) in values.enumerate() {
-            let place = Place { file, document: number + 1, item: None };
+            let place = Place { file, document: number + 1, item: None, depth: 0 };
             let value = value.map_err(|error| place.syntax(error.to_string()))?;
-            self.add_object(place, value.get(), None)?;
+            self.add_document(place, value.get())?;
         }
         Ok(())
     }
 
-    /// An object, or a list of objects; those of a typed list may leave out their kind.
-    fn add_object(
-        &mut self,
-        place: Place<'_>,
-        json: &str,
-        typed: Option<(&str, &str)>,
-    ) -> Result<(), FileError> {
-        if !json.trim_start().starts_with('{') {
-            return Err(place
-                .syntax("this is no Kubernetes object, which has apiVersion, kind and metadata".to_owned()));
+    fn add_document(&mut self, place: Place<'_>, json: &str) -> Result<(), FileError> {
+        if is_object(json) {
+            self.add_object(place, json, None);
+            Ok(())
+        } else {
+            Err(place.syntax(NO_OBJECT.to_owned()))
         }
-        let head: Head<'_> = serde_json::from_str(json).map_err(|error| place.syntax(error.to_string()))?;
+    }
+
+    /// An object, or a list of objects; those of a typed list may leave out their kind.
+    fn add_object(&mut self, place: Place<'_>, json: &str, typed: Option<(&str, &str)>) {
+        if !is_object(json) {
+            return self.leave_out(place.object("", None), NO_OBJECT);
+        }
+        let head: Head<'_> = match serde_json::from_str(json) {
+            Ok(head) => head,
+            Err(error) => return self.leave_out(place.object("", None), &error.to_string()),
+        };
         let kind = head.kind.as_deref().or(typed.map(|(_, kind)| kind));
         let api_version = head.api_version.as_deref().or(typed.map(|(api_version, _)| api_version));
-        let Some(kind) = kind else { return Err(place.incomplete(&head, "kind")) };
-        let Some(api_version) = api_version else { return Err(place.incomplete(&head, "apiVersion")) };
-        if let (Some(items), Some(of)) = (&head.items, kind.strip_suffix("List")) {
+        let object = || place.object(kind.unwrap_or_default(), head.metadata.as_ref());
+        let Some(kind) = kind else { return self.leave_out(object(), "it has no kind; add it") };
+        let Some(api_version) = api_version else {
+            return self.leave_out(object(), "it has no apiVersion; add it");
+        };
+        if let (Some(items), Some(of)) = (head.items, kind.strip_suffix("List")) {
             let typed = (!of.is_empty()).then_some((api_version, of));
-            for (number, item) in items.iter().enumerate() {
-                self.add_object(Place { item: Some(number + 1), ..place }, item.get(), typed)?;
+            if let Err(problem) = self.add_items(place, items, typed) {
+                self.leave_out(object(), &problem);
             }
-            return Ok(());
-        }
-        if let Some(known) = ObjectKind::of(api_version, kind) {
+        } else if let Some(known) = ObjectKind::of(api_version, kind) {
             let raw = Raw::decode(known, json);
-            if let Content::Bad(_, problem) = &raw.content {
-                return Err(place.invalid(&head, kind, problem));
-            }
-            if raw.meta().name.is_empty() {
-                return Err(place.incomplete(&head, "metadata.name"));
+            match &raw.content {
+                Content::Bad(_, problem) => {
+                    self.leave_out(object(), &format!("{problem}; correct the field"))
+                }
+                _ if raw.meta().name.is_empty() => {
+                    return self.leave_out(object(), "it has no metadata.name; add it");
+                }
+                _ => {}
             }
             self.cluster.observe(Change::Applied(raw));
-        } else if !self
-            .custom
-            .add(api_version, kind, json)
-            .map_err(|error| place.invalid(&head, kind, &error))?
-        {
-            *self.skipped.entry(kind.to_owned()).or_default() += 1;
+        } else {
+            match self.custom.add(api_version, kind, json) {
+                Ok(true) => {}
+                Ok(false) => match alike(api_version, kind, head.items.is_some()) {
+                    Some(problem) => self.leave_out(object(), &problem),
+                    None => *self.notes.passed_over.entry(kind.to_owned()).or_default() += 1,
+                },
+                Err(problem) => self.leave_out(object(), &format!("{problem}; correct the field")),
+            }
+        }
+    }
+
+    fn add_items(
+        &mut self,
+        place: Place<'_>,
+        items: &RawValue,
+        typed: Option<(&str, &str)>,
+    ) -> Result<(), String> {
+        if place.depth >= DEEPEST {
+            return Err(format!("it is a list in a list, and so on, more than {DEEPEST} deep"));
+        }
+        let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| error.to_string())?;
+        for (number, item) in items.iter().enumerate() {
+            let place = Place { item: Some(number + 1), depth: place.depth + 1, ..place };
+            self.add_object(place, item.get(), typed);
         }
         Ok(())
+    }
+
+    fn leave_out(&mut self, object: String, problem: &str) {
+        if self.notes.left_out.len() < NAMED {
+            self.notes.left_out.push(format!("{object} is left out: {problem}"));
+        } else {
+            self.notes.more_left_out += 1;
+        }
     }
 }
 
@@ -155,31 +211,26 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
 }
 
 impl Place<'_> {
-    fn object(self, head: &Head<'_>) -> String {
+    /// Where, and which object, as far as it says so.
+    fn object(self, kind: &str, metadata: Option<&Name>) -> String {
         let item = self.item.map(|item| format!(", item {item}")).unwrap_or_default();
-        let kind = head.kind.as_deref().map(|kind| format!(", {kind}")).unwrap_or_default();
-        let name = match &head.metadata {
+        let kind = if kind.is_empty() { String::new() } else { format!(", {kind}") };
+        let name = match metadata {
             Some(Name { namespace: Some(namespace), name: Some(name) }) => format!(" {namespace}/{name}"),
             Some(Name { namespace: None, name: Some(name) }) => format!(" {name}"),
             _ => String::new(),
         };
-        format!("{item}{kind}{name}")
+        format!("{}, document {}{item}{kind}{name}", self.file, self.document)
     }
     fn syntax(self, problem: String) -> FileError {
         FileError::Syntax { file: self.file.to_owned(), document: self.document, problem }
     }
-    fn incomplete(self, head: &Head<'_>, missing: &'static str) -> FileError {
-        let object = self.object(head);
-        FileError::Incomplete { file: self.file.to_owned(), document: self.document, object, missing }
-    }
-    fn invalid(self, head: &Head<'_>, kind: &str, problem: &str) -> FileError {
-        let mut object = self.object(head);
-        if head.kind.is_none() {
-            object = format!("{object}, {kind}");
-        }
-        let problem = problem.to_owned();
-        FileError::Invalid { file: self.file.to_owned(), document: self.document, object, problem }
-    }
+}
+
+const NO_OBJECT: &str = "this is no Kubernetes object, which has apiVersion, kind and metadata";
+
+fn is_object(json: &str) -> bool {
+    json.trim_start().starts_with('{')
 }
 
 /// JSON is also YAML, but ten times faster to read as what it is.

@@ -37,7 +37,7 @@ const LIST: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "v1", "kind": "PodList", "items": [
   {"metadata": {"namespace": "shop", "name": "web-1-b"}, "status": null}]}"#;
 
-fn read(texts: &[(&str, &str)]) -> Result<(Cluster, BTreeMap<String, usize>), FileError> {
+fn read(texts: &[(&str, &str)]) -> Result<(Cluster, Notes), FileError> {
     let mut files = Files::default();
     for (name, text) in texts {
         files.add_text(name, text)?;
@@ -51,8 +51,9 @@ fn failure(name: &str, text: &str) -> String {
 
 #[test]
 fn documents_lists_and_typed_lists() {
-    let (cluster, skipped) = read(&[("a.yaml", DEPLOYMENT), ("b.json", LIST)]).expect("both can be read");
-    assert_eq!(skipped, BTreeMap::from([("ConfigMap".to_owned(), 1)]));
+    let (cluster, notes) = read(&[("a.yaml", DEPLOYMENT), ("b.json", LIST)]).expect("both can be read");
+    let passed_over = BTreeMap::from([("ConfigMap".to_owned(), 1)]);
+    assert_eq!(notes, Notes { passed_over, ..Notes::default() });
     assert_eq!(cluster.not_listed().count(), 0);
     let pod = cluster.pod(&PodKey { namespace: "shop".into(), name: "web-1-a".into() }).expect("the pod");
     assert_eq!(&*pod.empty_dirs, ["tmp".into()]);
@@ -80,37 +81,138 @@ fn yaml_and_json_of_the_same_objects_are_equal() {
     assert_eq!(workloads(&yaml).len(), 2);
 }
 
+/// What is left out of a text.
+fn left_out(name: &str, text: &str) -> Vec<String> {
+    read(&[(name, text)]).expect("the text itself can be read").1.left_out
+}
+
 #[test]
 fn errors_say_where_and_what() {
-    let name = "x.yaml";
-    assert_eq!(
-        failure(
-            name,
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\nmetadata: {name: b}\n"
-        ),
-        "x.yaml, document 2, Pod b: it has no apiVersion; add it, or remove the object"
-    );
-    assert_eq!(
-        failure(name, "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop}\n"),
-        "x.yaml, document 1, Pod: it has no metadata.name; add it, or remove the object"
-    );
-    let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: shop, name: web}\nspec: {replicas: many}\n";
-    let message = failure(name, text);
-    assert!(
-        message.starts_with("x.yaml, document 1, Deployment shop/web: invalid type: string \"many\""),
-        "{message}"
-    );
-    let message = failure(name, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\na: [\n");
+    let message = failure("x.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\na: [\n");
     assert!(message.starts_with("x.yaml, document 2: "), "{message}");
-    let message = failure("x.json", r#"{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}"#);
-    assert_eq!(
-        message,
-        "x.json, document 1, item 1, Pod: it has no apiVersion; add it, or remove the object"
-    );
     let message = failure("x.json", "{\"apiVersion\": ");
     assert!(message.starts_with("x.json, document 1: EOF while parsing"), "{message}");
+    let message = failure("x.json", "[1]");
+    assert!(message.starts_with("x.json, document 1: this is no Kubernetes object"), "{message}");
     let missing = read_text(Path::new("/nowhere/x.yaml")).expect_err("no such file").to_string();
     assert!(missing.starts_with("cannot read /nowhere/x.yaml: "), "{missing}");
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_left_out_and_named_and_the_rest_is_read() {
+    let good =
+        |name: &str| format!("apiVersion: v1\nkind: Pod\nmetadata: {{namespace: shop, name: {name}}}\n---\n");
+    let with = |bad: &str| {
+        let text = format!("{}{bad}\n---\n{}", good("a"), good("b"));
+        let (cluster, notes) = read(&[("x.yaml", &text)]).expect("the rest can be read");
+        assert_eq!(cluster.pods_in("shop").count(), 2, "{bad}");
+        let [left_out] = notes.left_out.as_slice() else { panic!("{:?}", notes.left_out) };
+        left_out.clone()
+    };
+    assert_eq!(
+        with("kind: Pod\nmetadata: {name: b}"),
+        "x.yaml, document 2, Pod b is left out: it has no apiVersion; add it"
+    );
+    assert_eq!(
+        with("apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop}"),
+        "x.yaml, document 2, Pod is left out: it has no metadata.name; add it"
+    );
+    for (bad, told) in [
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: shop, name: web}\nspec: {replicas: many}",
+            "Deployment shop/web is left out: invalid type: string \"many\"",
+        ),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: c, creationTimestamp: 9999-12-31T23:59:59Z}",
+            "Pod shop/c is left out: ",
+        ),
+        (
+            "apiVersion: example.com/v1\nkind: Fleet\nmetadata: {name: 7}",
+            "is left out: invalid type: integer `7`",
+        ),
+    ] {
+        let message = with(bad);
+        assert!(message.contains(told), "{message}");
+    }
+    let list = r#"{"apiVersion": "v1", "kind": "List", "items": [null, {"kind": "Pod"}]}"#;
+    assert_eq!(
+        left_out("x.json", list),
+        [
+            format!("x.json, document 1, item 1 is left out: {NO_OBJECT}"),
+            "x.json, document 1, item 2, Pod is left out: it has no apiVersion; add it".to_owned()
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_known_as_it_is_live() {
+    let bad = "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: c, labels: 7}\n";
+    let (cluster, _) = read(&[("x.yaml", bad)]).expect("valid YAML");
+    let known: Vec<_> = cluster.bad_objects().map(|bad| (bad.kind, &*bad.namespace, &*bad.name)).collect();
+    assert_eq!(known, [(ObjectKind::Pod, "shop", "c")]);
+}
+
+#[test]
+fn no_more_than_twenty_are_named() {
+    let items = vec!["null"; 25].join(", ");
+    let text = format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}"#);
+    let notes = read(&[("x.json", &text)]).expect("a list").1;
+    assert_eq!((notes.left_out.len(), notes.more_left_out), (20, 5));
+}
+
+#[test]
+fn lists_in_lists_without_end_are_left_out() {
+    let nested = |depth: usize| {
+        let start = r#"{"apiVersion": "v1", "kind": "List", "items": ["#.repeat(depth);
+        let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "a"}}"#;
+        format!("{start}{pod}{}", "]}".repeat(depth))
+    };
+    let (cluster, notes) = read(&[("x.json", &nested(16))]).expect("a list");
+    assert_eq!((cluster.pods().count(), notes), (1, Notes::default()));
+    for depth in [17, 8_000] {
+        let (cluster, notes) = read(&[("x.json", &nested(depth))]).expect("a list");
+        assert_eq!(cluster.pods().count(), 0);
+        assert_eq!(
+            notes.left_out,
+            [
+                "x.json, document 1, item 1, List is left out: it is a list in a list, and so on, more than 16 deep"
+            ]
+        );
+    }
+    let deep = |depth: usize| format!("a: {}{}\n", "[".repeat(depth), "]".repeat(depth));
+    assert!(failure("x.yaml", &deep(10_000)).contains("recursion limit"), "as JSON has one");
+}
+
+#[test]
+fn what_looks_like_a_pod_or_a_budget_and_is_none_is_named() {
+    let of = |api_version: &str, kind: &str| {
+        let list = r#"{"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "VERSION", "kind": "KIND", "metadata": {"namespace": "shop", "name": "web", "uid": "u"}}]}"#;
+        left_out("x.json", &list.replace("VERSION", api_version).replace("KIND", kind))
+    };
+    assert_eq!(
+        of("policy/v1beta1", "PodDisruptionBudget"),
+        [
+            "x.json, document 1, item 1, PodDisruptionBudget shop/web is left out: a PodDisruptionBudget is read as \
+          policy/v1, and this one says policy/v1beta1; write it anew with kubectl get -o yaml, or correct its apiVersion"
+        ]
+    );
+    assert_eq!(
+        of("policy/v1", "PodDisruptionBudgets"),
+        [
+            "x.json, document 1, item 1, PodDisruptionBudgets shop/web is left out: its kind is PodDisruptionBudgets, and \
+          PodDisruptionBudget of policy/v1 is what is read; correct its kind if that is meant"
+        ]
+    );
+    assert_eq!(of("v1", "ConfigMap"), [""; 0]);
+    assert_eq!(of("batch.volcano.sh/v1alpha1", "Job"), [""; 0]);
+    let typed = r#"{"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudgetList", "items": [{"metadata": {"name": "b"}}]}"#;
+    assert_eq!(left_out("x.json", typed).len(), 1);
+    assert_eq!(left_out("x.json", &typed.replace("BudgetList", "Budgetlist")).len(), 1);
+    assert_eq!(
+        left_out("x.json", r#"{"apiVersion": "v1", "kind": "list", "items": []}"#),
+        ["x.json, document 1, list is left out: it holds items, and list is no List; correct its kind"]
+    );
 }
 
 fn shards(subresources: &str, spec: &str) -> String {
