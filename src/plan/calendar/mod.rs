@@ -16,6 +16,8 @@ use schedule::Schedule;
 /// So many windows that touch each other are followed to find where a time that is open begins and ends: a weekend of
 /// single minutes has 2,880.
 const LONGEST_CHAIN: usize = 3_000;
+/// What begins or ends further away than a century is out of sight.
+const SIGHT: SignedDuration = SignedDuration::from_hours(100 * 366 * 24);
 /// So many openings may fall into exclusions before the search is given up.
 const MOST_EXCLUDED: usize = 20_000;
 
@@ -147,6 +149,7 @@ impl Calendar {
                 Some(opening.saturating_add(window.duration).unwrap_or(Timestamp::MAX))
             });
             match ends.max().filter(|later| *later > end) {
+                Some(later) if later.duration_since(at) > SIGHT => return End::OutOfSight,
                 Some(later) => end = later,
                 None if end == at => return End::Past,
                 None => return End::At(end),
@@ -165,6 +168,7 @@ impl Calendar {
                 window.schedule.first(reach).filter(|opening| *opening <= start)
             });
             match opening.min().filter(|earlier| *earlier < start) {
+                Some(earlier) if at.duration_since(earlier) > SIGHT => return None,
                 Some(earlier) => start = earlier,
                 None => return (!self.windows.is_empty()).then_some(start),
             }

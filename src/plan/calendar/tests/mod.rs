@@ -80,6 +80,16 @@ fn a_time_that_never_opens_has_no_next_one() {
 }
 
 #[test]
+fn windows_that_go_on_for_a_century_have_no_end_and_no_beginning() {
+    let now = at("2026-12-01T00:00:00Z");
+    let daily = Calendar::of(&spec(&["0 0 * * * | 99999h | UTC"], &[])).unwrap();
+    assert_eq!(daily.open_at(now), Some(Open { opens: None, closes: None }));
+    let once_in_years = Calendar::of(&spec(&["0 0 29 2 * | 30000h | UTC"], &[])).unwrap();
+    let open = Open { opens: Some(at("2024-02-29T00:00:00Z")), closes: Some(at("2027-08-02T00:00:00Z")) };
+    assert_eq!(once_in_years.open_at(now), Some(open));
+}
+
+#[test]
 fn without_windows_any_time_is_open() {
     let any = Calendar::of(&spec(&[], &[])).unwrap();
     assert!(any.is_always_open());
