@@ -14,6 +14,7 @@ use kube::{Api, Client, Config};
 use super::args::Global;
 use super::failure;
 use super::source::Scope;
+use super::visible::warn;
 use crate::budget;
 use crate::cluster::{Change, Cluster, Kind, ObjectKind, Raw, Watched, kinds};
 use crate::engine::scales;
@@ -79,7 +80,7 @@ impl Live {
             cluster.observe(Change::Complete(kind));
         }
         for bad in cluster.bad_objects() {
-            eprintln!("warning: {} {}/{} is left out: {}", bad.kind.name(), bad.namespace, bad.name, bad.why);
+            warn(&format!("{} {}/{} is left out: {}", bad.kind.name(), bad.namespace, bad.name, bad.why));
         }
         self.read_scales(&mut cluster).await;
         Ok(cluster)
@@ -112,10 +113,7 @@ impl Live {
     async fn shared<K: Kind<Scope = ClusterResourceScope>>(&self, scope: &Scope) -> anyhow::Result<Vec<Raw>> {
         match pages(Api::<Watched<K>>::all(self.client.clone()), K::KIND, &self.server).await {
             Err(error) if *scope != Scope::All && failure::is_forbidden(&error) => {
-                eprintln!(
-                    "warning: may not list {0}: the answer does without what they say",
-                    K::KIND.plural()
-                );
+                warn(&format!("may not list {}: the answer does without what they say", K::KIND.plural()));
                 Ok(Vec::new())
             }
             answer => answer,

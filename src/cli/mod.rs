@@ -13,6 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod visible;
 mod windows;
 
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ pub fn main() -> ExitCode {
     match run(&cli) {
         Ok(outcome) => output::print(&outcome),
         Err(error) => {
-            eprintln!("error: {}", failure::sentence(&error));
+            eprintln!("error: {}", visible::visible_line(&failure::sentence(&error)));
             ExitCode::from(1)
         }
     }

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::args::Format;
+use super::visible::visible;
 
 /// What is printed, and how it went.
 pub(super) struct Outcome {
@@ -35,7 +36,7 @@ impl Outcome {
         table: impl FnOnce() -> String,
     ) -> anyhow::Result<Self> {
         let text = match format {
-            Format::Table => table(),
+            Format::Table => visible(&table()).into_owned(),
             Format::Json => {
                 serde_json::to_string_pretty(answer).context("cannot write the answer as JSON")? + "\n"
             }

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::args::Global;
 use super::live::Live;
+use super::visible::warn;
 use crate::cluster::{Cluster, Files, Notes};
 
 /// What says everything that an answer needs.
@@ -91,7 +92,7 @@ impl Source {
         }
         let (cluster, notes) = files.finish();
         for warning in left_out(&notes) {
-            eprintln!("warning: {warning}");
+            warn(&warning);
         }
         let skipped = notes.passed_over;
         if !skipped.is_empty() && cluster.pods().next().is_none() && cluster.budgets().next().is_none() {
@@ -102,7 +103,7 @@ impl Source {
             anyhow::bail!("the files hold no pods and no budgets; {DUMP}");
         }
         for missing in missing(&cluster) {
-            eprintln!("warning: {missing}; {DUMP}");
+            warn(&format!("{missing}; {DUMP}"));
         }
         Ok(Self::Files(Box::new(cluster)))
     }

@@ -15,6 +15,7 @@ use super::failure::sentence;
 use super::live::Live;
 use super::output::Outcome;
 use super::table::{self, Table, instant};
+use super::visible::warn;
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, WaitingPod, condition};
 
 /// How many nodes, groups of pods, and pods of a group are named.
@@ -55,7 +56,7 @@ async fn follow(global: &Global, plans: Api<DrainPlan>, name: &str) -> anyhow::R
             Ok(event) => event,
             // The server may be restarting; the watch begins anew by itself.
             Err(error) => {
-                eprintln!("warning: the watch of plan {name} is interrupted: {}", sentence(&error.into()));
+                warn(&format!("the watch of plan {name} is interrupted: {}", sentence(&error.into())));
                 continue;
             }
         };

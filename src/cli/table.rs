@@ -1,4 +1,8 @@
-//! Aligned columns, with sentences under the rows they belong to.
+//! Aligned columns, with sentences under the rows they belong to. Widths are those of a terminal's cells.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::visible::visible_line;
 
 /// The width sentences are wrapped to, unless `COLUMNS` says otherwise.
 const WIDTH: usize = 120;
@@ -55,7 +59,7 @@ impl Table {
         Self { header: header.to_vec(), lines: Vec::new(), width: width.max(NARROWEST) }
     }
     pub(super) fn row(&mut self, cells: Vec<String>) {
-        self.lines.push(Line::Row(cells));
+        self.lines.push(Line::Row(cells.iter().map(|cell| visible_line(cell).into_owned()).collect()));
     }
     /// A sentence about the rows above it.
     pub(super) fn sentence(&mut self, text: &str) {
@@ -87,8 +91,8 @@ impl Table {
             .iter()
             .enumerate()
             .map(|(at, name)| {
-                let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
-                cells.chain([name.chars().count()]).max().unwrap_or_default()
+                let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width());
+                cells.chain([name.width()]).max().unwrap_or_default()
             })
             .collect();
         let mut text = String::new();
@@ -114,8 +118,13 @@ impl Table {
 
 /// Cells three spaces apart, as kubectl writes them.
 fn aligned<'c>(cells: impl Iterator<Item = &'c str>, widths: &[usize]) -> String {
-    let padded: Vec<String> = cells.zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+    let padded: Vec<String> = cells.zip(widths).map(|(cell, width)| padded(cell, *width)).collect();
     format!("{}\n", padded.join("   ").trim_end())
+}
+
+/// The text with blanks after it up to a width.
+pub(super) fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
 /// Lines, indented; those after the first are indented further.
@@ -137,29 +146,34 @@ pub(super) fn first(mut lines: Vec<String>, most: usize, whole: &str) -> Vec<Str
 
 /// Lines of at most that width, ended at words. A word that is longer goes on in the next line, and a backslash says so.
 pub(super) fn lines_of(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(2);
+    let width = width.max(3);
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
+        let word = visible_line(word);
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if line.width() + 1 + word.width() <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.extend(broken(word, width)),
+            _ => lines.extend(broken(&word, width)),
         }
     }
     lines
 }
 
 fn broken(word: &str, width: usize) -> Vec<String> {
-    let mut left: Vec<char> = word.chars().collect();
+    let mut left = word;
     let mut lines = Vec::new();
-    while left.len() > width {
-        let rest = left.split_off(width - 1);
-        lines.push(left.iter().collect::<String>() + "\\");
+    while left.width() > width {
+        let ends = left.char_indices().map(|(at, _)| at).chain([left.len()]).skip(1);
+        // A character is at most two cells wide, and a line has room for two: something always fits.
+        let fits = |end: &usize| left.get(..*end).is_some_and(|part| part.width() < width);
+        let first = left.chars().next().map_or(left.len(), char::len_utf8);
+        let (line, rest) = left.split_at(ends.take_while(fits).last().unwrap_or(first));
+        lines.push(format!("{line}\\"));
         left = rest;
     }
-    lines.push(left.into_iter().collect());
+    lines.push(left.to_owned());
     lines
 }
 
@@ -200,6 +214,28 @@ a-longer-namespace   x
         let lines = lines_of(name, 9);
         assert_eq!(lines, ["worker-0\\", ".example\\", ".com"]);
         assert_eq!(lines.concat().replace('\\', ""), name, "nothing is lost");
+    }
+
+    #[test]
+    fn a_wide_character_takes_two_cells() {
+        let mut table = Table::new(&["POD", "NODE"], 60);
+        table.row(vec!["名前".into(), "a".into()]);
+        table.row(vec!["web".into(), "b".into()]);
+        assert_eq!(table.render(), "POD    NODE\n名前   a\nweb    b\n");
+        let message = "名前空間は凍結されています。".repeat(40);
+        let lines = lines_of(&format!("denied: {message} ok"), 56);
+        assert!(lines.len() > 15 && lines.iter().all(|line| line.width() <= 56), "{lines:?}");
+        assert_eq!(lines.concat().replace(['\\', ' '], ""), format!("denied:{message}ok"), "nothing is lost");
+        assert_eq!(lines_of("名前", 3), ["名\\", "前"]);
+    }
+
+    #[test]
+    fn foreign_characters_that_move_a_terminal_are_written_out() {
+        let mut table = Table::new(&["POD"], 60);
+        table.row(vec!["web\u{1b}[2J\n".into()]);
+        table.sentence("denied: \u{202e}evil\r\nnew\u{8}\u{0}nul");
+        let expected = "POD\nweb<U+001B>[2J<U+000A>\n    denied: <U+202E>evil new<U+0008><U+0000>nul\n";
+        assert_eq!(table.render(), expected);
     }
 
     #[test]

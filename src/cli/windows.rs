@@ -10,6 +10,7 @@ use super::args::{Global, Windows};
 use super::output::Outcome;
 use super::source;
 use super::table::{self, Table, instant};
+use super::visible::visible_line;
 use crate::api::{DrainPlan, Window};
 use crate::cluster::yaml_documents;
 use crate::plan::{Calendar, Open};
@@ -99,7 +100,7 @@ fn problems(plan: &DrainPlan) -> Vec<String> {
 }
 
 pub(super) fn table(plan: &DrainPlan, answer: &Answer, at: Timestamp, width: usize) -> String {
-    let name = plan.name_any();
+    let name = visible_line(&plan.name_any()).into_owned();
     let now = match (answer.open, answer.closes_at) {
         (true, Some(closes)) => format!("{name} is open at {}, until {}.", instant(at), instant(closes)),
         (true, None) => format!("{name} is open at {}, and no end is in sight.", instant(at)),

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::NOW;
 use crate::cli::explain;
 use crate::cluster::{Cluster, Files, Pod};
 
 /// What ails the pods of the nasty cluster.
-const AILMENTS: [&str; 5] = ["nothing", "crashes", "unschedulable", "no scale", "a dead node"];
+const AILMENTS: [&str; 6] =
+    ["nothing", "crashes", "unschedulable", "unschedulable in Japanese", "no scale", "a dead node"];
 
 /// A name of that many characters, with the parts that such names have.
 fn name(start: &str, length: usize) -> String {
@@ -27,9 +29,11 @@ struct Nasty {
 impl Nasty {
     fn pod(&self, number: usize, node: &str) -> Value {
         let unready = number > 0 && self.ailment == "crashes";
-        let pending = number > 0 && self.ailment == "unschedulable";
+        let pending = number > 0 && self.ailment.starts_with("unschedulable");
         let scheduler =
             format!("0/5000 nodes are available: {}.", "1 node(s) had untolerated taint {a: b}, ".repeat(90));
+        let scheduler =
+            if self.ailment == "unschedulable" { scheduler } else { "名前空間は凍結".repeat(90) };
         let scheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": scheduler});
         let ready = json!({"type": "Ready", "status": if unready || pending { "False" } else { "True" }});
         let looping = json!([{"name": "main", "restartCount": 4711, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]);
@@ -144,7 +148,7 @@ fn one_pod_is_told_of_in_25_lines_of_120_columns_whatever_the_cluster() {
         for pod in pods {
             let of = answer(&cluster, std::slice::from_ref(&pod));
             let text = explain::table(&of, true, 120);
-            let lines: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
+            let lines: Vec<usize> = text.lines().map(UnicodeWidthStr::width).collect();
             longest = longest.max(lines.len());
             widest = widest.max(lines.iter().copied().max().unwrap_or(0));
             assert!(
