@@ -108,7 +108,7 @@ pub struct Explain {
 
 #[derive(Debug, Subcommand)]
 pub enum Which {
-    /// The pods of a node.
+    /// The pods of a node; with -n those of that namespace.
     Node {
         /// The node's name.
         name: String,
@@ -129,9 +129,47 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Err
         let problem = "write one of: explain node NAME, explain pod NAMESPACE/NAME, explain --all";
         return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, problem));
     }
-    if matches!(&cli.command, Command::Status(_)) && !cli.global.from.is_empty() {
-        let problem = "status reads the plan from a cluster: leave out --from";
-        return Err(Cli::command().error(ErrorKind::ArgumentConflict, problem));
+    if let Command::Explain(Explain { which: Some(Which::Pod { name }), .. }) = &cli.command {
+        check_pod(name, &cli.global)?;
+    }
+    let needless = match &cli.command {
+        Command::Status(_) => "status reads the plan from a cluster: leave out --from",
+        Command::Windows(_) => "windows reads the plan's file: name it with -f, and leave out --from",
+        Command::Crd => "crd reads nothing: leave out --from",
+        Command::Budgets | Command::Explain(_) => return Ok(cli),
+    };
+    if !cli.global.from.is_empty() {
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, needless));
     }
     Ok(cli)
+}
+
+/// Whether it is clear which pod is meant.
+fn check_pod(name: &str, global: &Global) -> Result<(), clap::Error> {
+    let parts: Vec<&str> = name.split('/').collect();
+    let (kind, problem) = match (parts.as_slice(), global.namespace.as_deref()) {
+        ([namespace, pod], asked) if !namespace.is_empty() && !pod.is_empty() => match asked {
+            Some(asked) if asked != *namespace => (
+                ErrorKind::ArgumentConflict,
+                format!(
+                    "pod {name} is not in namespace {asked}: leave out -n, or write the pod's name alone"
+                ),
+            ),
+            _ => return Ok(()),
+        },
+        ([pod], asked) if !pod.is_empty() => {
+            // Files have no namespace of their own, and with -A none is meant.
+            if asked.is_some() || (global.from.is_empty() && !global.all_namespaces) {
+                return Ok(());
+            }
+            let problem =
+                format!("in which namespace is pod {pod}? Write NAMESPACE/{pod}, or name it with -n");
+            (ErrorKind::MissingRequiredArgument, problem)
+        }
+        _ => (
+            ErrorKind::ValueValidation,
+            format!("{name} is no pod: write NAMESPACE/NAME, or the name alone and its namespace with -n"),
+        ),
+    };
+    Err(Cli::command().error(kind, problem))
 }

@@ -14,13 +14,17 @@ use super::source::{Scope, Source};
 use super::table;
 use super::verify::{self, Verified};
 use crate::api::{Outlook, PodPolicy};
-use crate::cluster::{Cluster, Pod, PodKey};
-use crate::explain::{Explainer, Patience, Treatment};
+use crate::budget;
+use crate::cluster::{BudgetKey, Cluster, Pod, PodKey};
+use crate::explain::{Explainer, Judgement, Patience, Treatment};
 
 /// The answer; a contract with scripts.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) pods: Vec<PodAnswer>,
+    /// How many of those that would be evicted now would be if all were asked for: they may share a budget.
+    #[serde(skip)]
+    pub(super) at_once: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,16 +69,17 @@ pub(super) async fn run(global: &Global, what: &Explain) -> anyhow::Result<Outco
 }
 
 /// Which pods are asked about.
-enum Asked {
+pub(super) enum Asked {
     All(Scope),
-    Node(String),
+    Node(String, Scope),
     Pod(PodKey),
 }
 
 impl Asked {
     fn of(global: &Global, what: &Explain, source: &Source) -> anyhow::Result<Self> {
+        let scope = global.namespace.clone().map_or(Scope::All, Scope::One);
         match &what.which {
-            Some(Which::Node { name }) => Ok(Self::Node(name.clone())),
+            Some(Which::Node { name }) => Ok(Self::Node(name.clone(), scope)),
             Some(Which::Pod { name }) => {
                 let (namespace, name) = match (name.split_once('/'), source.scope(global)) {
                     (Some((namespace, name)), _) => (namespace.to_owned(), name),
@@ -85,21 +90,20 @@ impl Asked {
                 };
                 Ok(Self::Pod(PodKey { namespace: namespace.into(), name: name.into() }))
             }
-            None => Ok(Self::All(global.namespace.clone().map_or(Scope::All, Scope::One))),
+            None => Ok(Self::All(scope)),
         }
     }
 
     /// What must be read for it: budgets never reach beyond a namespace.
     fn scope(&self) -> Scope {
         match self {
-            Self::All(scope) => scope.clone(),
-            Self::Node(_) => Scope::All,
+            Self::All(scope) | Self::Node(_, scope) => scope.clone(),
             Self::Pod(key) => Scope::One(key.namespace.to_string()),
         }
     }
 
     /// The pods, by namespace and name.
-    fn pods(&self, cluster: &Cluster) -> anyhow::Result<Vec<Arc<Pod>>> {
+    pub(super) fn pods(&self, cluster: &Cluster) -> anyhow::Result<Vec<Arc<Pod>>> {
         match self {
             Self::All(scope) => {
                 let mut pods: Vec<_> =
@@ -107,9 +111,10 @@ impl Asked {
                 pods.sort_by_key(|pod| pod.key());
                 Ok(pods)
             }
-            Self::Node(name) => {
-                let pods: Vec<_> = cluster.pods_on(name).cloned().collect();
-                if pods.is_empty() && cluster.node(name).is_none() {
+            Self::Node(name, scope) => {
+                let pods: Vec<_> =
+                    cluster.pods_on(name).filter(|pod| scope.contains(&pod.namespace)).cloned().collect();
+                if cluster.pods_on(name).next().is_none() && cluster.node(name).is_none() {
                     anyhow::bail!(
                         "there is no node {name} and no pod on it; kubectl get nodes lists the nodes"
                     );
@@ -137,8 +142,10 @@ pub(super) fn answer(
 ) -> Answer {
     let (patience, policy) = (Patience::default(), PodPolicy::default());
     let explainer = Explainer::new(cluster, now, &patience);
+    let mut at_once = AtOnce::default();
     let describe = |pod: &Arc<Pod>| {
         let judgement = explainer.judge(pod, &policy);
+        at_once.count(&judgement);
         let remark = || (None, None, explainer.remark(pod, &judgement), String::new());
         let (reason, outlook, message, remedy) = judgement.wait.as_ref().map_or_else(remark, |wait| {
             (Some(wait.reason.as_str()), Some(wait.outlook), wait.message.clone(), wait.remedy.clone())
@@ -163,7 +170,36 @@ pub(super) fn answer(
             remedy,
         }
     };
-    Answer { pods: pods.iter().map(describe).collect() }
+    let pods = pods.iter().map(describe).collect();
+    Answer { pods, at_once: at_once.of(cluster, now) }
+}
+
+/// Pods that would be evicted now, and what that would take off each budget.
+#[derive(Default)]
+struct AtOnce {
+    pods: usize,
+    spent: BTreeMap<BudgetKey, usize>,
+}
+
+impl AtOnce {
+    fn count(&mut self, judgement: &Judgement) {
+        if judgement.wait.is_some() || judgement.treatment == Treatment::Ignore {
+            return;
+        }
+        self.pods += 1;
+        for budget in &judgement.spends {
+            *self.spent.entry(budget.clone()).or_default() += 1;
+        }
+    }
+
+    /// Less those that the budgets have no room for after the others.
+    fn of(&self, cluster: &Cluster, now: Timestamp) -> usize {
+        let beyond = self.spent.iter().map(|(key, spent)| {
+            let room = cluster.budget(key).map_or(0, |budget| budget::room(cluster, budget, now));
+            spent.saturating_sub(usize::try_from(room).unwrap_or_default())
+        });
+        self.pods.saturating_sub(beyond.sum())
+    }
 }
 
 /// As people read it.

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::explain::{Answer, PodAnswer};
 use super::table::{self, Table};
 
@@ -83,8 +85,13 @@ fn summary(answer: &Answer, waiting: usize) -> String {
     let free = answer.pods.iter().filter(|pod| pod.reason.is_none() && pod.action != "Ignore").count();
     let verb =
         |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let room = if answer.at_once < free {
+        format!(", but their budgets allow no more than {} of them at once", answer.at_once)
+    } else {
+        String::new()
+    };
     format!(
-        "{}, {free} would be evicted now, {} left alone.",
+        "{}, {free} would be evicted now{room}, {} left alone.",
         verb(waiting, "pod waits", "pods wait"),
         verb(ignored, "is", "are")
     )
@@ -101,7 +108,7 @@ pub(super) fn one(pod: &PodAnswer, width: usize) -> String {
     }
     let text = table.render();
     let width = width.max(table::NARROWEST);
-    let fits = text.lines().count() <= LINES && text.lines().all(|line| line.chars().count() <= width);
+    let fits = text.lines().count() <= LINES && text.lines().all(|line| line.width() <= width);
     if fits { text } else { card(pod, width) }
 }
 
@@ -144,7 +151,7 @@ fn budgets(names: &[String], room: usize) -> String {
     let mut text = String::new();
     for (number, name) in names.iter().enumerate() {
         let left = names.len() - number;
-        if number > 0 && text.chars().count() + name.chars().count() + 16 > room {
+        if number > 0 && text.width() + name.width() + 16 > room {
             return format!("{text} and {left} more");
         }
         text.extend([if number > 0 { ", " } else { "" }, name]);

@@ -177,11 +177,75 @@ fn contradictions_are_wrong_usage() {
         "kubectl-drainplan budgets -o wide",
         "kubectl-drainplan explain --all --verify --from a.yaml",
         "kubectl-drainplan budgets --from a.yaml --context c",
+        "kubectl-drainplan status kernel --from a.yaml",
+        "kubectl-drainplan windows -f plan.yaml --from a.yaml",
+        "kubectl-drainplan crd --from a.yaml",
     ] {
         let error = parse(line).expect_err(line);
         assert!(error.use_stderr(), "{line}");
     }
     assert!(!parse("kubectl-drainplan --help").unwrap_err().use_stderr());
+}
+
+#[test]
+fn the_sum_says_how_many_pods_may_go_at_once() {
+    let mut items = vec![json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"namespace": "shop", "name": "web", "uid": "s"},
+        "spec": {"replicas": 3, "template": {"metadata": {"labels": {"app": "web"}}}}})];
+    for number in 0..3 {
+        items.push(json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": "shop", "name": format!("web-{number}"), "uid": format!("p{number}"),
+                "labels": {"app": "web"}, "creationTimestamp": "2026-11-01T10:00:00Z", "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "s", "controller": true}]},
+            "spec": {"nodeName": "a", "containers": []},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}));
+    }
+    let table = |items: &[serde_json::Value]| {
+        let mut files = Files::default();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        files.add_text("all.json", &list.to_string()).unwrap();
+        let cluster = files.finish().0;
+        let pods: Vec<_> = cluster.pods().cloned().collect();
+        explain::table(&explain::answer(&cluster, &pods, BTreeMap::new(), NOW), false, 120)
+    };
+    assert_eq!(table(&items), "0 pods wait, 3 would be evicted now, 0 are left alone.\n");
+    for (most, told) in [(1, " but their budgets allow no more than 1 of them at once,"), (3, "")] {
+        let mut items = items.clone();
+        items.push(json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"namespace": "shop", "name": "web", "uid": "b", "generation": 1},
+            "spec": {"maxUnavailable": most, "selector": {"matchLabels": {"app": "web"}}},
+            "status": {"observedGeneration": 1, "expectedPods": 3, "currentHealthy": 3, "desiredHealthy": 3 - most,
+                "disruptionsAllowed": most}}));
+        assert_eq!(table(&items), format!("0 pods wait, 3 would be evicted now,{told} 0 are left alone.\n"));
+    }
+}
+
+#[test]
+fn which_pod_is_meant_must_be_clear() {
+    let asked = |words: &str| parse(&format!("kubectl-drainplan explain pod {words}"));
+    for words in ["web-0", "web-0 -n shop", "shop/web-0", "shop/web-0 -n shop", "shop/web-0 -A"] {
+        assert!(asked(words).is_ok(), "{words}");
+    }
+    assert!(asked("web-0 -n shop --from a.yaml").is_ok() && asked("shop/web-0 --from a.yaml").is_ok());
+    for words in
+        ["web-0 --from a.yaml", "web-0 -A", "shop/web-0 -n other", "a/b/c", "/web-0", "shop/", "a/b/c -n a"]
+    {
+        let error = asked(words).expect_err(words);
+        assert!(error.use_stderr() && error.exit_code() == 2, "{words}");
+    }
+}
+
+#[test]
+fn a_nodes_pods_of_one_namespace() {
+    let cluster = shop();
+    let names = |scope: Scope| {
+        let pods = explain::Asked::Node("node-a".into(), scope).pods(&cluster).unwrap();
+        pods.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Scope::All), ["shop/agent-x", "shop/lone", "shop/web-0", "tools/free"]);
+    assert_eq!(names(Scope::One("tools".into())), ["tools/free"]);
+    assert_eq!(names(Scope::One("empty".into())), [""; 0]);
+    assert!(explain::Asked::Node("node-x".into(), Scope::All).pods(&cluster).is_err());
 }
 
 #[test]
