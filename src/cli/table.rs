@@ -1,5 +1,7 @@
 //! Aligned columns, with sentences under the rows they belong to. Widths are those of a terminal's cells.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr as _;
 
 use super::visible::visible_line;
@@ -59,7 +61,11 @@ impl Table {
         Self { header: header.to_vec(), lines: Vec::new(), width: width.max(NARROWEST) }
     }
     pub(super) fn row(&mut self, cells: Vec<String>) {
-        self.lines.push(Line::Row(cells.iter().map(|cell| visible_line(cell).into_owned()).collect()));
+        let visible = |cell: String| match visible_line(&cell) {
+            Cow::Borrowed(_) => cell,
+            Cow::Owned(written_out) => written_out,
+        };
+        self.lines.push(Line::Row(cells.into_iter().map(visible).collect()));
     }
     /// A sentence about the rows above it.
     pub(super) fn sentence(&mut self, text: &str) {

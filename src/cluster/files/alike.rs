@@ -9,7 +9,7 @@ pub(super) fn alike(api_version: &str, kind: &str, holds_items: bool) -> Option<
     if group.contains('.') && !group.ends_with(".k8s.io") {
         return None; // Whoever has a group of their own may have a Job of their own.
     }
-    let Some(known) = ObjectKind::ALL.into_iter().find(|known| near(kind, known)) else {
+    let Some(known) = ObjectKind::ALL.into_iter().find(|known| near(kind, *known)) else {
         return holds_items.then(|| format!("it holds items, and {kind} is no List; correct its kind"));
     };
     let name = known.name();
@@ -25,10 +25,10 @@ pub(super) fn alike(api_version: &str, kind: &str, holds_items: bool) -> Option<
 }
 
 /// The same but for case, its plural or short name, or one or two letters.
-fn near(kind: &str, known: &ObjectKind) -> bool {
+fn near(kind: &str, known: ObjectKind) -> bool {
     let kind = kind.trim().to_lowercase();
     let name = known.name().to_lowercase();
-    let short = (*known == ObjectKind::PodDisruptionBudget).then_some("pdb");
+    let short = (known == ObjectKind::PodDisruptionBudget).then_some("pdb");
     let most = if name.len() > 4 { 2 } else { 1 };
     kind == known.plural()
         || Some(kind.as_str()) == short

@@ -132,44 +132,42 @@ impl Files {
     /// An object, or a list of objects; those of a typed list may leave out their kind.
     fn add_object(&mut self, place: Place<'_>, json: &str, typed: Option<(&str, &str)>) {
         if !is_object(json) {
-            return self.leave_out(place.object("", None), NO_OBJECT);
+            return self.leave_out(&place.object("", None), NO_OBJECT);
         }
         let head: Head<'_> = match serde_json::from_str(json) {
             Ok(head) => head,
-            Err(error) => return self.leave_out(place.object("", None), &error.to_string()),
+            Err(error) => return self.leave_out(&place.object("", None), &error.to_string()),
         };
         let kind = head.kind.as_deref().or(typed.map(|(_, kind)| kind));
         let api_version = head.api_version.as_deref().or(typed.map(|(api_version, _)| api_version));
         let object = || place.object(kind.unwrap_or_default(), head.metadata.as_ref());
-        let Some(kind) = kind else { return self.leave_out(object(), "it has no kind; add it") };
+        let Some(kind) = kind else { return self.leave_out(&object(), "it has no kind; add it") };
         let Some(api_version) = api_version else {
-            return self.leave_out(object(), "it has no apiVersion; add it");
+            return self.leave_out(&object(), "it has no apiVersion; add it");
         };
         if let (Some(items), Some(of)) = (head.items, kind.strip_suffix("List")) {
             let typed = (!of.is_empty()).then_some((api_version, of));
             if let Err(problem) = self.add_items(place, items, typed) {
-                self.leave_out(object(), &problem);
+                self.leave_out(&object(), &problem);
             }
         } else if let Some(known) = ObjectKind::of(api_version, kind) {
             let raw = Raw::decode(known, json);
-            match &raw.content {
-                Content::Bad(_, problem) => {
-                    self.leave_out(object(), &format!("{problem}; correct the field"))
-                }
-                _ if raw.meta().name.is_empty() => {
-                    return self.leave_out(object(), "it has no metadata.name; add it");
-                }
-                _ => {}
+            if let Content::Bad(_, problem) = &raw.content {
+                self.leave_out(&object(), &format!("{problem}; correct the field"));
+            } else if raw.meta().name.is_empty() {
+                return self.leave_out(&object(), "it has no metadata.name; add it");
             }
             self.cluster.observe(Change::Applied(raw));
         } else {
             match self.custom.add(api_version, kind, json) {
                 Ok(true) => {}
                 Ok(false) => match alike(api_version, kind, head.items.is_some()) {
-                    Some(problem) => self.leave_out(object(), &problem),
+                    Some(problem) => self.leave_out(&object(), &problem),
                     None => *self.notes.passed_over.entry(kind.to_owned()).or_default() += 1,
                 },
-                Err(problem) => self.leave_out(object(), &format!("{problem}; correct the field")),
+                Err(problem) => {
+                    self.leave_out(&object(), &format!("{problem}; correct the field"));
+                }
             }
         }
     }
@@ -191,7 +189,7 @@ impl Files {
         Ok(())
     }
 
-    fn leave_out(&mut self, object: String, problem: &str) {
+    fn leave_out(&mut self, object: &str, problem: &str) {
         if self.notes.left_out.len() < NAMED {
             self.notes.left_out.push(format!("{object} is left out: {problem}"));
         } else {
