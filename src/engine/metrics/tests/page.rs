@@ -74,3 +74,19 @@ fn the_page_on_metrics_and_the_registry_say_the_same() {
         assert!(registered.contains_key(name), "docs/metrics.md describes {name}, which does not exist");
     }
 }
+
+#[test]
+fn the_page_says_how_many_series_there_are() {
+    let page = include_str!("../../../../docs/metrics.md");
+    let series =
+        |metrics: &Metrics| metrics.encode().unwrap().lines().filter(|line| !line.starts_with('#')).count();
+    let metrics = Metrics::new();
+    let at_the_start = series(&metrics);
+    metrics.api_request("GET", Some(200), Duration::ZERO);
+    // One of the counter by code, the others of the histogram.
+    let of_method = series(&metrics) - at_the_start - 1;
+    let told = format!(
+        "is {at_the_start} series at the start, whatever the cluster, {of_method} more for each method"
+    );
+    assert!(page.contains(&told), "{told}");
+}
