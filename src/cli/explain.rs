@@ -114,10 +114,17 @@ impl Asked {
             Self::Node(name, scope) => {
                 let pods: Vec<_> =
                     cluster.pods_on(name).filter(|pod| scope.contains(&pod.namespace)).cloned().collect();
-                if cluster.pods_on(name).next().is_none() && cluster.node(name).is_none() {
-                    anyhow::bail!(
-                        "there is no node {name} and no pod on it; kubectl get nodes lists the nodes"
-                    );
+                if pods.is_empty() && cluster.node(name).is_none() {
+                    // With a namespace whoever asks may have no right to list nodes.
+                    anyhow::bail!(match scope {
+                        Scope::All => format!(
+                            "there is no node {name} and no pod on it; kubectl get nodes lists the nodes"
+                        ),
+                        Scope::One(namespace) => format!(
+                            "there is no pod of namespace {namespace} on node {name}, and no such node that may be read; \
+                             kubectl get pods -n {namespace} -o wide lists the pods with their nodes"
+                        ),
+                    });
                 }
                 Ok(pods)
             }

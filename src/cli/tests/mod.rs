@@ -244,8 +244,12 @@ fn a_nodes_pods_of_one_namespace() {
     };
     assert_eq!(names(Scope::All), ["shop/agent-x", "shop/lone", "shop/web-0", "tools/free"]);
     assert_eq!(names(Scope::One("tools".into())), ["tools/free"]);
-    assert_eq!(names(Scope::One("empty".into())), [""; 0]);
-    assert!(explain::Asked::Node("node-x".into(), Scope::All).pods(&cluster).is_err());
+    assert_eq!(names(Scope::One("empty".into())), [""; 0], "the node is there");
+    let missing =
+        |scope| explain::Asked::Node("node-x".into(), scope).pods(&cluster).unwrap_err().to_string();
+    assert!(missing(Scope::All).starts_with("there is no node node-x and no pod on it;"));
+    let of_namespace = missing(Scope::One("tools".into()));
+    assert!(of_namespace.starts_with("there is no pod of namespace tools on node node-x,"), "{of_namespace}");
 }
 
 #[test]
