@@ -22,14 +22,16 @@ pub struct Measured {
     pub per_pod: f64,
     /// By verb.
     pub requests: BTreeMap<String, usize>,
-    /// From a budget's room to the eviction that takes it, the shortest first.
+    /// From a budget's room to the eviction that takes it.
     pub reactions: Vec<Reaction>,
 }
 
 /// A budget had room, and an eviction took it.
 pub struct Reaction {
-    /// In milliseconds.
+    /// From the server's answer to whoever wrote the room until it received the eviction, in milliseconds.
     pub took: f64,
+    /// The same from when the server received that write: what it took to write it is in it.
+    pub since_asked: f64,
     pub budget: String,
     /// Since the drain was asked for, in seconds.
     pub at: f64,
@@ -153,14 +155,16 @@ fn reactions(
             .min();
         if let Some(next) = next {
             taken.insert(&write.name, next);
+            let millis = |since: Timestamp| next.duration_since(since).as_secs_f64() * 1000.0;
             took.push(Reaction {
-                took: next.duration_since(at).as_secs_f64() * 1000.0,
+                // A watch may be quicker than the answer.
+                took: millis(write.answered).max(0.0),
+                since_asked: millis(at),
                 budget: write.name.clone(),
                 at: at.duration_since(start).as_secs_f64(),
             });
         }
     }
-    took.sort_by(|one, other| one.took.total_cmp(&other.took));
     took
 }
 

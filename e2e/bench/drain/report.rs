@@ -31,7 +31,7 @@ pub fn print(journal: &mut Journal, workload: &str, turns: u32, all: &[Rounds]) 
     ));
     for rounds in all {
         let times = reference.map_or_else(|| "-".to_owned(), |wall| format!("{:.2}", rounds.wall() / wall));
-        let reaction = match (rounds.reaction(50), rounds.reaction(95)) {
+        let reaction = match (rounds.reaction(50, took), rounds.reaction(95, took)) {
             (Some(half), Some(most)) => format!("{half:.1}/{most:.1} ms"),
             _ => "-".to_owned(),
         };
@@ -57,10 +57,19 @@ pub fn print(journal: &mut Journal, workload: &str, turns: u32, all: &[Rounds]) 
     for rounds in all {
         let all = rounds.measured.iter().flat_map(|it| &it.reactions);
         if let Some(slowest) = all.max_by(|one, other| one.took.total_cmp(&other.took)) {
-            let (name, Reaction { took, budget, at }) = (rounds.contender.name(), slowest);
+            let (name, Reaction { took, budget, at, .. }) = (rounds.contender.name(), slowest);
             journal.say(&format!(
                 "slowest reaction of {name}: {took:.0} ms, budget {budget}, {at:.1} s after the start"
             ));
+        }
+    }
+    journal.say(
+        "reactions from the server's answer to the write of the budget's room; p50 and p95 from its request:",
+    );
+    for rounds in all {
+        let asked = |percent| rounds.reaction(percent, |reaction| reaction.since_asked);
+        if let (Some(half), Some(most)) = (asked(50), asked(95)) {
+            journal.say(&format!("  {:<31} {half:.1}/{most:.1} ms", rounds.contender.name()));
         }
     }
     journal.say("wall, of each round:");
@@ -106,7 +115,7 @@ fn bounds(workload: &str, turns: u32, all: &[Rounds], reference: Option<f64>) ->
         }
         add("evictions refused", rounds.median(|it| count(it.refused)), 0.0);
         add("evictions per moved pod", rounds.median(|it| it.per_pod), 1.02);
-        add("reaction p50 in ms", rounds.reaction(50).unwrap_or(f64::INFINITY), 20.0);
+        add("reaction p50 in ms", rounds.reaction(50, took).unwrap_or(f64::INFINITY), 20.0);
     }
     bounds
 }
@@ -125,9 +134,9 @@ impl Rounds {
     }
 
     /// The median of the rounds' percentiles.
-    fn reaction(&self, percent: usize) -> Option<f64> {
+    fn reaction(&self, percent: usize, of: fn(&Reaction) -> f64) -> Option<f64> {
         let of_rounds: Vec<f64> =
-            self.measured.iter().filter_map(|it| percentile(&it.reactions, percent)).collect();
+            self.measured.iter().filter_map(|it| percentile(&it.reactions, percent, of)).collect();
         (of_rounds.len() == self.measured.len()).then(|| median(&of_rounds))
     }
 
@@ -155,10 +164,15 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Of sorted ones.
-fn percentile(sorted: &[Reaction], percent: usize) -> Option<f64> {
+fn percentile(reactions: &[Reaction], percent: usize, of: fn(&Reaction) -> f64) -> Option<f64> {
+    let mut sorted: Vec<f64> = reactions.iter().map(of).collect();
+    sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).map(|reaction| reaction.took)
+    sorted.get(rank - 1).copied()
+}
+
+fn took(reaction: &Reaction) -> f64 {
+    reaction.took
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts are small")]
