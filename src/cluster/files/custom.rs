@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::cluster::wire::uid_or_name;
 use crate::cluster::{Cluster, OwnerRef, Scale, Text};
 
 /// Definitions, and objects of groups that are not built in.
@@ -86,9 +87,7 @@ impl CustomResources {
         }
         let Metadata { namespace, name, uid } =
             serde_json::from_str::<Named>(json).map_err(|error| error.to_string())?.metadata;
-        if uid.is_empty() {
-            return Ok(false);
-        }
+        let uid = uid_or_name(&uid, kind, &namespace, &name).into_owned();
         let json = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let key = [group.to_owned(), kind.to_owned(), namespace, name];
         self.objects.insert(key, Object { uid: uid.into(), json });

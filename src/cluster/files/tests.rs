@@ -282,3 +282,41 @@ fn large_yaml_is_no_bomb() {
     let (cluster, _) = read(&[("big.yaml", &text)]).expect("valid");
     assert_eq!(cluster.pods().count(), 1_100);
 }
+
+#[test]
+fn what_has_no_uid_is_known_by_its_name_in_references_too() {
+    let without = |text: &str| text.replace(", uid: d1", "").replace("  uid: r1\n", "");
+    let pods = LIST.replace(", \"uid\": \"r1\"", "");
+    let custom = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: stores.db.example.dev}
+spec:
+  group: db.example.dev
+  names: {kind: Store, plural: stores}
+  versions: [{name: v1, served: true, subresources: {scale: {specReplicasPath: .spec.replicas}}}]
+---
+apiVersion: db.example.dev/v1
+kind: Store
+metadata: {namespace: shop, name: kv}
+spec: {replicas: 3}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  namespace: shop
+  name: kv-0
+  ownerReferences: [{apiVersion: db.example.dev/v1, kind: Store, name: kv, controller: true}]
+";
+    let files = [("a.yaml", &*without(DEPLOYMENT)), ("b.json", &*pods), ("c.yaml", custom)];
+    let (cluster, _) = read(&files).expect("all can be read");
+    let owner = |name: &str| {
+        let key = PodKey { namespace: "shop".into(), name: name.into() };
+        cluster.pod(&key).and_then(|pod| pod.owner.clone()).expect("it has an owner")
+    };
+    let set = cluster.workload(&owner("web-1-a").uid).expect("its ReplicaSet");
+    let deployment = set.owner.as_ref().and_then(|owner| cluster.workload(&owner.uid));
+    assert_eq!(deployment.map(|deployment| &*deployment.name), Some("web"));
+    let store = owner("kv-0");
+    assert!(matches!(cluster.scale(&store.uid), Some(crate::cluster::Scale::Replicas { replicas: 3, .. })));
+}

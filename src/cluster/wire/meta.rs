@@ -1,5 +1,6 @@
 //! Metadata, as far as it is read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -106,11 +107,7 @@ impl Meta {
     }
     /// The uid; hand-written files have none, and there the name stands for it.
     pub(super) fn uid(&self, kind: &str) -> Text {
-        if self.uid.is_empty() {
-            format!("{kind}/{}/{}", self.namespace, self.name).into()
-        } else {
-            self.uid.as_str().into()
-        }
+        uid_or_name(&self.uid, kind, &self.namespace, &self.name).as_ref().into()
     }
     pub(super) fn labels(&self, interner: &mut Interner) -> Labels {
         interner.labels(self.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))
@@ -130,10 +127,20 @@ impl Meta {
             api_version: interner.text(&owner.api_version),
             kind: interner.text(&owner.kind),
             name: interner.text(&owner.name),
-            uid: interner.text(&owner.uid),
+            uid: interner.text(&uid_or_name(&owner.uid, &owner.kind, &self.namespace, &owner.name)),
         };
         Some(interner.owner(owner))
     }
+}
+
+/// The uid of an object or in a reference to it; the same stands in for both where none is written.
+pub(in crate::cluster) fn uid_or_name<'u>(
+    uid: &'u str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Cow<'u, str> {
+    if uid.is_empty() { format!("{kind}/{namespace}/{name}").into() } else { uid.into() }
 }
 
 impl Owner {

@@ -1,5 +1,6 @@
 //! Objects as the API server sends them: only the fields that are read are decoded.
 
+mod go_duration;
 mod meta;
 mod node;
 mod pdb;
@@ -19,6 +20,7 @@ use super::{
     WorkloadKind,
 };
 use meta::Meta;
+pub(super) use meta::uid_or_name;
 use node::{WireNamespace, WireNode};
 use pdb::WirePdb;
 pub(super) use pod::WirePod;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::api::PlanDuration;
 use crate::cluster::interner::Interner;
 use crate::cluster::{ContainerTrouble, Deletion, Pod, PodPhase, Protection, RestartPolicy, Text};
 
+use super::go_duration;
 use super::meta::{Condition, DO_NOT_DISRUPT, MIRROR, Meta, SAFE_TO_EVICT, condition, or_default};
 use super::placement;
 use super::placement::{Affinity, WireToleration};
@@ -162,7 +162,7 @@ fn protection(metadata: &Meta, interner: &mut Interner) -> Option<Box<Protection
         (Some((key, "true")), _) | (_, Some((key, "false"))) => {
             (key, if key == SAFE_TO_EVICT { "false" } else { "true" }, None)
         }
-        (Some((key, value)), _) => (key, value, Some(value.parse::<PlanDuration>().ok()?.value())),
+        (Some((key, value)), _) => (key, value, Some(go_duration::parse(value)?)),
         _ => return None,
     };
     let (annotation, value) = (interner.text(annotation), interner.text(value));
