@@ -67,7 +67,7 @@ impl<'a> View<'a> {
         for pod in budget::selected(cluster, budget).map(|pod| &**pod).filter(|pod| !pod.finished()) {
             if pod.terminating() {
                 away.terminating.push(pod);
-            } else if let_go(cluster, now, budget, pod) {
+            } else if let_go(cluster, now, budget, pod) && (pod.ready || !reborn(budget, pod)) {
                 away.evicted.push(pod);
             } else if pod.ready {
                 // healthy
@@ -182,6 +182,13 @@ fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {
     let shown = budget.status.disrupted_pods.get(&pod.name);
     let believed = |at: &Timestamp| at.checked_add(DISRUPTED_POD_LIFE).is_ok_and(|until| until > now);
     shown.is_some_and(believed) || cluster.evictions.is_in_flight(&pod.uid)
+}
+
+/// The eviction that the budget shows was that of the pod before it, which had the same name. The controller counts such a
+/// pod as going all the same, until it has seen the budget without the name (`disruption.go: buildDisruptedPodMap`).
+fn reborn(budget: &Pdb, pod: &Pod) -> bool {
+    let evicted = budget.status.disrupted_pods.get(&pod.name);
+    evicted.zip(pod.created).is_some_and(|(evicted, created)| created >= *evicted)
 }
 
 /// Created a short time ago, no container has restarted, none fails to start.

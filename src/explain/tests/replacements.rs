@@ -127,3 +127,25 @@ fn what_holds_a_budget_together_is_never_called_slow() {
     let world = held(world().change("web-7d-2", starting));
     assert_eq!(world.reason("web-7d-0"), Some(Reason::BudgetExhausted));
 }
+
+/// The budget still shows the eviction of the pod that had its name before (upstream forgets it after two minutes).
+#[test]
+fn a_pod_reborn_without_a_node_is_pending_whatever_the_budget_shows_of_its_name() {
+    let reason = |created: i64| {
+        let reborn = |pod: &mut Pod| {
+            unschedulable(pod);
+            pod.created = Some(ago(created));
+        };
+        let world =
+            World::new().stateful_set("web", 3).budget("web", "maxUnavailable: 1").change("web-0", reborn);
+        let world = world.change_budget(|budget| {
+            budget.status.disrupted_pods.insert("web-0".into(), ago(20));
+            budget.status.current_healthy = 2;
+            budget.status.disruptions_allowed = 0;
+        });
+        world.reason("web-1")
+    };
+    assert_eq!(reason(19), Some(Reason::ReplacementPending));
+    assert_eq!(reason(20), Some(Reason::ReplacementPending), "times are in whole seconds");
+    assert_eq!(reason(300), Some(Reason::BudgetExhausted), "that one was evicted");
+}
