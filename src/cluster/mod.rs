@@ -113,7 +113,7 @@ impl Cluster {
         }
         let old = self.pods.insert(key.clone(), pod.clone());
         self.owned.pod_changes(old.as_deref(), Some(&pod));
-        let budgets = self.budgets.get(&key.namespace).into_iter().flat_map(BTreeMap::values);
+        let budgets = at(&self.budgets, &key.namespace);
         self.selected.pod_changes(budgets, old.as_deref(), Some(&pod));
         if let Some(old) = &old
             && old.uid != pod.uid
@@ -140,7 +140,7 @@ impl Cluster {
         leave(&mut self.pods_by_namespace, &key.namespace, key);
         self.leave_node(&old);
         self.owned.pod_changes(Some(&old), None);
-        let budgets = self.budgets.get(&key.namespace).into_iter().flat_map(BTreeMap::values);
+        let budgets = at(&self.budgets, &key.namespace);
         self.selected.pod_changes(budgets, Some(&old), None);
         self.evictions.seen_going(&old.uid);
     }
@@ -148,8 +148,7 @@ impl Cluster {
     pub fn apply_budget(&mut self, budget: Pdb) {
         self.evictions.seen_in(&budget);
         if self.budget(&budget.key()).is_none_or(|known| known.selector != budget.selector) {
-            let pods = self.pods_by_namespace.get(&budget.namespace).into_iter().flat_map(BTreeMap::values);
-            self.selected.budget_comes(&budget, pods);
+            self.selected.budget_comes(&budget, at(&self.pods_by_namespace, &budget.namespace));
         }
         self.budgets
             .entry(budget.namespace.clone())
@@ -250,11 +249,11 @@ impl Cluster {
     }
     /// The pods bound to a node, by namespace and name.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_node.get(node).into_iter().flat_map(BTreeMap::values)
+        at(&self.pods_by_node, node)
     }
     /// The pods of a namespace, by name.
     pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pods_by_namespace.get(namespace).into_iter().flat_map(BTreeMap::values)
+        at(&self.pods_by_namespace, namespace)
     }
     /// All budgets, in no order of namespaces.
     pub fn budgets(&self) -> impl Iterator<Item = &Arc<Pdb>> {
@@ -262,7 +261,7 @@ impl Cluster {
     }
     /// The budgets of a namespace, by name.
     pub fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pdb>> {
-        self.budgets.get(namespace).into_iter().flat_map(BTreeMap::values)
+        at(&self.budgets, namespace)
     }
     /// The budget of that name.
     #[must_use]
@@ -303,6 +302,14 @@ impl Cluster {
     pub fn scale(&self, owner_uid: &str) -> Option<&Scale> {
         self.scales.get(owner_uid)
     }
+}
+
+/// What an index holds at a place, in order.
+fn at<'a, K, V>(
+    index: &'a HashMap<Text, BTreeMap<K, V>>,
+    place: &str,
+) -> impl Iterator<Item = &'a V> + use<'a, K, V> {
+    index.get(place).into_iter().flat_map(BTreeMap::values)
 }
 
 /// Takes a pod out of an index, and its place with it when that is empty.

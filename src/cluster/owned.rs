@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Cluster, Pod, PodKey, Text, Workload};
+use super::{Cluster, Pod, PodKey, Text, Workload, leave};
 
 /// Pods by the uid of their controller, and ReplicaSets by that of their Deployment.
 #[derive(Debug, Default, Clone)]
@@ -16,13 +16,8 @@ impl Owned {
     /// A pod is new, has changed or is gone.
     pub(super) fn pod_changes(&mut self, old: Option<&Pod>, new: Option<&Arc<Pod>>) {
         let (before, after) = (old.and_then(owner), new.and_then(|new| owner(new)));
-        if let (Some(old), Some(uid)) = (old, before.filter(|uid| Some(*uid) != after))
-            && let Some(pods) = self.pods.get_mut(uid)
-        {
-            pods.remove(&old.key());
-            if pods.is_empty() {
-                self.pods.remove(uid);
-            }
+        if let (Some(old), Some(uid)) = (old, before.filter(|uid| Some(*uid) != after)) {
+            leave(&mut self.pods, uid, &old.key());
         }
         if let (Some(new), Some(uid)) = (new, after) {
             self.pods.entry(uid.clone()).or_default().insert(new.key(), Arc::clone(new));

@@ -81,12 +81,12 @@ impl Controller {
         // Whoever brings observations or the lease is gone; whoever looks after it ends this loop too, and says why.
         let mut bereft = false;
         let because = loop {
-            let decide_at = self.started + self.agenda.decide_at();
-            // A timer would come up to two milliseconds late.
-            if decide_at <= Instant::now() {
+            // What is due is not left to the timer, which may come two milliseconds late.
+            if self.started + self.agenda.decide_at() <= Instant::now() {
                 self.turn();
-                self.begin();
             }
+            self.begin();
+            self.parts.health.turned();
             let decide_at = self.started + self.agenda.decide_at();
             tokio::select! {
                 () = &mut stop => break Ok(()),
@@ -102,10 +102,8 @@ impl Controller {
                     Ok(()) => self.agenda.decide_soon(self.now()),
                     Err(_) => bereft = true,
                 },
-                () = tokio::time::sleep_until(decide_at) => self.turn(),
+                () = tokio::time::sleep_until(decide_at) => {}
             }
-            self.begin();
-            self.parts.health.turned();
         };
         let farewell = async { while self.running.join_next().await.is_some() {} };
         let answered = tokio::time::timeout(FAREWELL, farewell).await.is_ok();
