@@ -34,16 +34,22 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().filter(|text| !text.is_empty()).map(|text| text.parse().expect(name))
 }
 
+/// From the seed that is asked for; else from 1, and a fifth more from a random one, which is printed.
+fn by_seeds<Failure>(what: &str, mut run: impl FnMut(u64, bool) -> Option<Failure>) -> Option<Failure> {
+    if let Some(seed) = number("SEED") {
+        return run(seed, false);
+    }
+    let random = random();
+    println!("{what} from 1 on, then from {random} on");
+    run(1, false).or_else(|| run(random, true))
+}
+
 /// Compares what is said with what comes of it; true when they agree.
 fn outlooks(clusters: u64) -> bool {
     let mut outlooks = Outlooks::default();
-    let failure = if let Some(seed) = number("SEED") {
-        outlooks.run(clusters, seed)
-    } else {
-        let random = random();
-        println!("seeds of clusters from 1 on, then from {random} on");
-        outlooks.run(clusters, 1).or_else(|| outlooks.run(clusters / 5, random))
-    };
+    let failure = by_seeds("seeds of clusters", |seed, more| {
+        outlooks.run(if more { clusters / 5 } else { clusters }, seed)
+    });
     outlooks.report();
     if let Some(failure) = &failure {
         println!("{}", failure.explain());
@@ -54,13 +60,8 @@ fn outlooks(clusters: u64) -> bool {
 /// Looks at all invariants for so many steps; true when they hold.
 fn invariants_hold(steps: u64) -> bool {
     let mut fuzz = Fuzz::default();
-    let failure = if let Some(seed) = number("SEED") {
-        fuzz.run(steps, seed)
-    } else {
-        let random = random();
-        println!("seeds from 1 on, then from {random} on");
-        fuzz.run(steps, 1).or_else(|| fuzz.run(steps + steps / 5, random))
-    };
+    let failure =
+        by_seeds("seeds", |seed, more| fuzz.run(if more { steps + steps / 5 } else { steps }, seed));
     fuzz.report();
     if let Some(failure) = &failure {
         println!("{}", failure.explain());
