@@ -34,9 +34,11 @@ fn list_as_names(status: &mut DrainPlanStatus) {
     // When the last node was done is needed for pace.soak. All that were done with it are listed once, and counted.
     let done = status.nodes.iter().filter(|node| node.phase == NodePhase::Done);
     let last = done.filter_map(|node| node.finished_at.as_ref().map(|at| at.0)).max();
-    let rank = |node: &NodeStatus| match node.phase {
+    let is_last = |node: &NodeStatus| {
+        node.phase == NodePhase::Done && last.is_some() && node.finished_at.as_ref().map(|at| at.0) == last
+    };
+    let order = |node: &NodeStatus| match node.phase {
         NodePhase::Draining | NodePhase::HandedOff => 0,
-        NodePhase::Done if last.is_some() && node.finished_at.as_ref().map(|at| at.0) == last => 0,
         // That a hand-off has failed ends a plan, and is read back.
         NodePhase::Failed if node.reason.as_deref() == Some(NodeReason::HandOffTimedOut.as_str()) => 1,
         NodePhase::Failed => 2,
@@ -44,6 +46,7 @@ fn list_as_names(status: &mut DrainPlanStatus) {
         NodePhase::Skipped => 4,
         NodePhase::Done => 5,
     };
+    let rank = |node: &NodeStatus| if is_last(node) { 0 } else { order(node) };
     let in_progress = status.nodes.iter().filter(|node| rank(node) == 0).count();
     status.nodes.sort_by_key(|node| (rank(node), node.name.clone()));
     let keep = (in_progress + OTHER_NODES).min(status.nodes.len());
@@ -55,6 +58,8 @@ fn list_as_names(status: &mut DrainPlanStatus) {
             NodePhase::Pending | NodePhase::Draining | NodePhase::HandedOff => {}
         }
     }
+    // Among those that are listed the last one stands where the others do.
+    status.nodes.sort_by_key(|node| (order(node), node.name.clone()));
 }
 
 fn shorten(node: &mut NodeStatus, message: usize, pods: usize) {
