@@ -29,8 +29,8 @@ demo-selfcheck: testbed ## Proves that the demo notices when something ends othe
 	@$(STAGE) "the demo's own check" cargo run --quiet --locked --example demo -- --selfcheck
 
 .PHONY: test
-test: ## Everything that must hold: format, lints, CRD, dependencies, unit tests, fuzz, parity, end-to-end cases, situations from bug reports
-	@start=$$(date +%s); $(MAKE) fmt-check clippy deny unit crds-check fuzz-quick parity-quick e2e cases && echo && echo "make test: all passed in $$(($$(date +%s) - start)) s"
+test: ## Everything that must hold: format, lints, CRD, dependencies, unit tests, fuzz, parity, the demo, end-to-end cases, situations from bug reports
+	@start=$$(date +%s); $(MAKE) room fmt-check clippy deny unit crds-check fuzz-quick parity-quick demo e2e cases && echo && echo "make test: all passed in $$(($$(date +%s) - start)) s"
 
 .PHONY: test-slow
 test-slow: $(SLOW) ## What is too slow for every change
@@ -39,6 +39,12 @@ test-slow: $(SLOW) ## What is too slow for every change
 .PHONY: evidence
 evidence: ## All of test-slow at full length and the drains of bench-drain, written to docs/evidence.md [PART="parity fuzz-long" ROUNDS=5]
 	@PART="$(PART)" e2e/evidence docs/evidence.md "bench-drain:ROUNDS=$(ROUNDS) RECORD=docs/benchmarks.md" $(patsubst parity,parity:N=2000,$(SLOW))
+
+# What is built takes up to 8 GB, less when it is there already; six clusters side by side up to 2.
+.PHONY: room
+room:
+	@e2e/room $(if $(wildcard $(DEBUG)),3,8) $(DEBUG)
+	@e2e/room 2 $(or $(TMPDIR),/tmp)
 
 .PHONY: fmt-check
 fmt-check: ## Formatting (`cargo fmt` mends it)

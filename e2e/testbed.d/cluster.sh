@@ -151,6 +151,7 @@ cluster_up() {
     bin=$(bin_dir)
     lock_state
     remove_orphans
+    "$E2E/room" 1 "$STATE" || die "there is no room for a cluster"
     [[ ! -e $STATE/$name ]] || die "there is a cluster $name already; e2e/testbed down $name removes it"
     DIR=$STATE/$name
     mkdir "$DIR"
