@@ -108,13 +108,25 @@ pub fn ending(plan: &str, spec: &DrainPlanSpec, node: &Node, record: Option<&Rec
         keep()
     } else if lost || (done && spec.until() != Until::Drained) || record.phase == NodePhase::HandedOff {
         back_or_left(plan, node)
-    } else if because(NodeReason::TimedOut) && spec.on_node_timeout == Some(OnNodeTimeout::Keep) {
+    } else if because(NodeReason::TimedOut) && is_overdue(spec, record) && keeps(spec) {
         keep()
     } else if because(NodeReason::UncordonedByHand) {
         NodeChange::Release
     } else {
         give_back(plan, node)
     }
+}
+
+/// A suspended plan does nothing stronger than giving back.
+fn keeps(spec: &DrainPlanSpec) -> bool {
+    spec.on_node_timeout == Some(OnNodeTimeout::Keep) && !spec.suspend
+}
+
+/// It ended at its own deadline, not at the plan's. Statuses hold whole seconds.
+fn is_overdue(spec: &DrainPlanSpec, record: &Record) -> bool {
+    let Some((started, finished)) = record.started_at.zip(record.finished_at) else { return true };
+    let took = finished.as_second().saturating_sub(started.as_second());
+    took >= spec.node_timeout().value().as_secs()
 }
 
 /// Back into service; but a node that is not Ready after somebody has worked on it is left as it is, and that is said.

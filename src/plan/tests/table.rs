@@ -93,18 +93,20 @@ fn set_names(world: &mut World, names: &[&str]) {
 
 #[test]
 fn cell_suspend_draining() {
-    let mut world = draining(&json!({}));
-    world.edit_plan("p", |plan| plan.spec.suspend = true);
-    world.replace_going(Some("c"));
-    rest(&mut world);
-    assert_eq!((world.phase("p"), world.evicted.len()), (PlanPhase::Suspended, 1), "the budget has room");
-    world.wait(59);
-    rest(&mut world);
-    assert!(world.cordoned("a"));
-    world.wait(1);
-    rest(&mut world);
-    assert_eq!((reason(&world, "a"), world.evicted.len()), (Some("TimedOut"), 1));
-    assert_back(&world, "a");
+    for changes in [json!({}), json!({"onNodeTimeout": "Keep"})] {
+        let mut world = draining(&changes);
+        world.edit_plan("p", |plan| plan.spec.suspend = true);
+        world.replace_going(Some("c"));
+        rest(&mut world);
+        assert_eq!((world.phase("p"), world.evicted.len()), (PlanPhase::Suspended, 1), "the budget has room");
+        world.wait(59);
+        rest(&mut world);
+        assert!(world.cordoned("a"));
+        world.wait(1);
+        rest(&mut world);
+        assert_eq!((reason(&world, "a"), world.evicted.len()), (Some("TimedOut"), 1));
+        assert_back(&world, "a");
+    }
 }
 
 #[test]
@@ -190,11 +192,14 @@ fn ready(world: &World) -> (String, String) {
 
 #[test]
 fn cell_plan_ends_draining() {
-    let mut world = both(&json!({"timeouts": {"node": "5m", "handOff": "10m", "plan": "1m"}}));
-    world.wait(60);
-    rest(&mut world);
-    assert_eq!((phase(&world, "b"), reason(&world, "b")), (NodePhase::Failed, Some("TimedOut")));
-    assert_back(&world, "b");
+    let timeouts = json!({"node": "5m", "handOff": "10m", "plan": "1m"});
+    for changes in [json!({"timeouts": timeouts}), json!({"timeouts": timeouts, "onNodeTimeout": "Keep"})] {
+        let mut world = both(&changes);
+        world.wait(60);
+        rest(&mut world);
+        assert_eq!((phase(&world, "b"), reason(&world, "b")), (NodePhase::Failed, Some("TimedOut")));
+        assert_back(&world, "b");
+    }
 
     let mut world = both(&json!({"timeouts": {"node": "5m", "handOff": "1m"}}));
     world.wait(60);
