@@ -3,8 +3,8 @@
 #   manifests/samples/hand-off.sh PLAN COMMAND…
 # COMMAND is run once for each node, with the node's name as its last argument. When it has succeeded and the node is
 # Ready, the node is released and the plan goes on. When it has not, the node is left to timeouts.handOff, and that
-# ends the plan. With repeat: EachWindow the plan is Ready between runs, and this ends with each run: start it anew for the
-# next one. Several of these may be run for several plans. Exits 0 when the plan has completed, 1 when it has failed.
+# ends the plan. With repeat: EachWindow this ends with each run: start it anew while the next one goes on. Several of
+# these may be run for several plans. Exits 0 when the plan, or its run, has completed, 1 when it has failed.
 set -eu
 
 if [ $# -lt 2 ]; then
@@ -45,8 +45,9 @@ while :; do
     if kubectl wait --for=condition=Ready --timeout=2s "drainplan/$plan" 2>/dev/null; then
         exit 0
     fi
-    phase=$(kubectl get drainplan "$plan" --output jsonpath='{.status.phase}')
-    if [ "$phase" = Failed ]; then
+    # A failed run of several leaves the plan Scheduled, and not Ready.
+    why=$(kubectl get drainplan "$plan" --output jsonpath='{.status.conditions[?(@.type=="Ready")].reason}')
+    if [ "$why" = Failed ]; then
         kubectl get drainplan "$plan" --output wide >&2
         exit 1
     fi

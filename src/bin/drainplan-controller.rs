@@ -52,7 +52,7 @@ struct Arguments {
     /// least 1. Nodes that a plan has left cordoned count until somebody uncordons them.
     #[arg(long, value_name = "NODES", default_value = "100%")]
     max_cordoned_nodes: IntOrPercent,
-    /// How many requests a second it sends to the API server, with a burst of twice as many; an eviction takes two.
+    /// How many requests a second it sends to the API server, with a burst of twice as many; an eviction takes one or two.
     /// Watches and the lease do not count and never wait.
     #[arg(long, value_name = "REQUESTS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     kube_api_qps: u32,
