@@ -76,6 +76,12 @@ async fn budget_that_never_allows(bed: Bed) -> Result<()> {
         both_say(&bed, "BudgetNeverAllows/NeverClears", &report, pod).await?;
         tells(&events, &uid(pod), "this pod cannot go: Budget").await?;
     }
+    let asked = bed.audit().requests(|request| {
+        request.agent.starts_with("kubectl-drainplan/")
+            && request.resource == "poddisruptionbudgets"
+            && request.namespace == bed.space.name
+    })?;
+    ensure!(!asked.is_empty(), "explain has asked for budgets under another name");
     let budget = bed.space.budgets().get("web").await?;
     tells(&events, &uid(&budget), "2 pods wait on this budget").await
 }

@@ -23,6 +23,12 @@ pub(super) fn scaled(amount: &Amount, total: i32) -> Result<i32, String> {
     }
 }
 
+/// Whether the controller can read it.
+#[must_use]
+pub fn is_amount(amount: &Amount) -> bool {
+    scaled(amount, 0).is_ok()
+}
+
 fn percent_of(percent: i64, total: i32) -> i32 {
     let hundredths = i128::from(percent) * i128::from(total);
     let whole =

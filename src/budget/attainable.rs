@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Text};
+use crate::cluster::{Amount, Cluster, OwnerRef, Pdb, Pod, Text};
 
+use super::amount::scaled;
 use super::expected::{desired_of, selected, sum_of_scales};
 use super::owners::{self, Found, OwnerScale};
 use super::{Attainable, Computed, recompute};
@@ -34,12 +35,34 @@ pub fn attainable_after(
     let required = desired_of(budget, expected).unwrap_or(i32::MAX).max(0);
     let attainable = owners.attainable(cluster, budget, &pods);
     let neither_field = budget.min_available.is_none() && budget.max_unavailable.is_none();
-    let known = !owners.unread;
+    let unread: Vec<(Text, OwnerRef)> = owners.unread.into_values().collect();
     // The owner removes the pods of a scale of 0 itself: not for ever.
     let all_going = !owners.scaled.is_empty() && owners.unscaled.is_empty() && expected == 0;
     let allows_none = budget.status.disruptions_allowed <= 0 && computed.numbers.disruptions_allowed <= 0;
-    let never = neither_field || (known && !all_going && allows_none && required >= attainable);
-    Attainable { required, attainable, neither_field, never }
+    let enough = if unread.is_empty() {
+        all_going || attainable > required
+    } else {
+        // A scale of 0 is the one that the controller would have reported as such.
+        let may_want_none = budget.behind() || budget.status.expected_pods <= 0;
+        !asks_for_all(budget) || pods.iter().any(|pod| stays(pod)) || may_want_none
+    };
+    let never = neither_field || (allows_none && !enough);
+    Attainable { required, attainable, neither_field, unread, never }
+}
+
+/// As many healthy pods are required as the owners want, whatever that is.
+fn asks_for_all(budget: &Pdb) -> bool {
+    match (&budget.max_unavailable, &budget.min_available) {
+        (Some(max), _) => scaled(max, 100).is_ok_and(|of_hundred| of_hundred <= 0),
+        (None, Some(min @ Amount::Text(_))) => scaled(min, 100).is_ok_and(|of_hundred| of_hundred >= 100),
+        _ => false,
+    }
+}
+
+/// It has no owner and is not going.
+fn stays(pod: &Pod) -> bool {
+    let counts = pod.ready || !planted(Planted::BareMustBeReady);
+    pod.owner.is_none() && !pod.finished() && !pod.terminating() && counts
 }
 
 /// Who owns the pods of a budget.
@@ -51,8 +74,8 @@ struct Owners {
     stands_for: BTreeMap<Text, Text>,
     /// Controllers that have no scale or are gone.
     unscaled: BTreeMap<Text, OwnerRef>,
-    /// An owner's scale was not read.
-    unread: bool,
+    /// Owners whose scale was not read, with their namespace, by uid.
+    unread: BTreeMap<Text, (Text, OwnerRef)>,
 }
 
 impl Owners {
@@ -60,7 +83,10 @@ impl Owners {
         let mut owners = Self::default();
         for pod in pods {
             let Some(reference) = &pod.owner else { continue };
-            if owners.stands_for.contains_key(&reference.uid) || owners.unscaled.contains_key(&reference.uid)
+            let uid = &reference.uid;
+            if owners.stands_for.contains_key(uid)
+                || owners.unscaled.contains_key(uid)
+                || owners.unread.contains_key(uid)
             {
                 continue;
             }
@@ -72,7 +98,10 @@ impl Owners {
                 Found::Failed(_) => {
                     owners.unscaled.insert(reference.uid.clone(), OwnerRef::clone(reference));
                 }
-                Found::Unread => owners.unread = true,
+                Found::Unread => {
+                    let unread = (pod.namespace.clone(), OwnerRef::clone(reference));
+                    owners.unread.insert(reference.uid.clone(), unread);
+                }
             }
         }
         owners
@@ -92,11 +121,7 @@ impl Owners {
         let unfinished = |of: &dyn Fn(&OwnerRef) -> bool| {
             count(pods.iter().filter(|pod| !pod.finished() && pod.owner.as_deref().is_some_and(of)))
         };
-        let stays = |pod: &&&Arc<Pod>| {
-            let counts = pod.ready || !planted(Planted::BareMustBeReady);
-            pod.owner.is_none() && !pod.finished() && !pod.terminating() && counts
-        };
-        let mut sum = count(pods.iter().filter(stays));
+        let mut sum = count(pods.iter().filter(|pod| stays(pod)));
         for owner in self.scaled.values() {
             let belongs = |reference: &OwnerRef| self.stands_for.get(&reference.uid) == Some(&owner.uid);
             let whole = match &owner.template {

@@ -175,7 +175,11 @@ fn expectation(cluster: &Cluster, budget: &Pdb, pods: &[&Arc<Pod>]) -> Expectati
 }
 
 /// How many healthy pods the spec wants when its owners want `expected`.
-pub(super) fn desired_of(budget: &Pdb, expected: i32) -> Result<i32, String> {
+///
+/// # Errors
+///
+/// The amount is none.
+pub fn desired_of(budget: &Pdb, expected: i32) -> Result<i32, String> {
     match (&budget.max_unavailable, &budget.min_available) {
         (Some(max), _) => Ok(expected.wrapping_sub(scaled(max, expected)?).max(0)),
         (None, Some(min)) => scaled(min, expected),

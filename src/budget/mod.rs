@@ -13,8 +13,11 @@ mod shrunk;
 mod tests;
 mod verdict;
 
+pub use amount::is_amount;
 pub use attainable::{attainable, attainable_after};
-pub use expected::{counts_by_scale, recompute, scales_of, scales_wanted, selected, unscaled_pods};
+pub use expected::{
+    counts_by_scale, desired_of, recompute, scales_of, scales_wanted, selected, unscaled_pods,
+};
 pub use owners::{Wants, only_scale_tells, scaled_owner, wants};
 pub use room::{room, room_after};
 pub use shrunk::{Moved, absent, shrunk};
@@ -105,7 +108,7 @@ pub enum Cause {
 }
 
 /// What configuration alone says about a budget: how many pods it requires, how many it can ever have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attainable {
     /// Healthy pods the budget requires at full scale.
     pub required: i32,
@@ -113,6 +116,8 @@ pub struct Attainable {
     pub attainable: i32,
     /// The spec has neither minAvailable nor maxUnavailable.
     pub neither_field: bool,
+    /// Owners whose scale was not read, with their namespace: where there are any, the two numbers mean nothing.
+    pub unread: Vec<(Text, OwnerRef)>,
     /// Reported and recomputed allowance are 0 and required ≥ attainable, or neither field is written.
     pub never: bool,
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::future::try_join_all;
 use futures::{FutureExt as _, StreamExt as _, stream};
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
@@ -19,6 +21,8 @@ use crate::budget;
 use crate::cluster::{Change, Cluster, Kind, ObjectKind, Raw, Watched, kinds};
 use crate::engine::scales;
 
+/// How it is named in the server's audit log.
+const AGENT: &str = concat!("kubectl-drainplan/", env!("CARGO_PKG_VERSION"));
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;
 /// How many scales are asked for at once.
@@ -38,6 +42,7 @@ pub(super) struct Live {
 impl Live {
     pub(super) async fn connect(global: &Global) -> anyhow::Result<Self> {
         let mut config = config(global).await?;
+        config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
         config.read_timeout = Some(SILENCE);
         config.reset_reader_on_write = true;
         let (namespace, server) = (config.default_namespace.clone(), config.cluster_url.to_string());
@@ -78,6 +83,10 @@ impl Live {
         }
         for kind in ObjectKind::ALL {
             cluster.observe(Change::Complete(kind));
+        }
+        // Where there are pods there are nodes, unless they may not be listed.
+        if cluster.nodes().next().is_none() {
+            cluster.miss_nodes();
         }
         for bad in cluster.bad_objects() {
             warn(&format!("{} {}/{} is left out: {}", bad.kind.name(), bad.namespace, bad.name, bad.why));

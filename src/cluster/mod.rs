@@ -37,7 +37,7 @@ pub use rights::{Right, Rights};
 pub use scaleless::{DaemonSet, Job};
 pub use volumes::{PersistentVolume, VolumeAttachment, Volumes};
 pub use wire::{Kind, Object, ObjectKind, Raw, Watched, kinds};
-pub use workload::{Scale, Workload, WorkloadKind};
+pub use workload::{Ordinals, Scale, Workload, WorkloadKind};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -51,6 +51,8 @@ use selected::Selected;
 #[derive(Debug, Default, Clone)]
 pub struct Cluster {
     nodes: BTreeMap<Text, Arc<Node>>,
+    /// There are nodes that are not among them.
+    misses_nodes: bool,
     namespaces: HashMap<Text, Arc<Namespace>>,
     pods: HashMap<PodKey, Arc<Pod>>,
     /// The same pods once more, in order: a budget looks at all those of its namespace.
@@ -89,6 +91,10 @@ impl Cluster {
 
     // --- changes, one object at a time ---
 
+    /// From now on there may be nodes that are not known: files lack some, or whoever looks may not list them.
+    pub fn miss_nodes(&mut self) {
+        self.misses_nodes = true;
+    }
     /// Adds or replaces a node.
     pub fn apply_node(&mut self, node: Node) {
         self.nodes.insert(node.name.clone(), Arc::new(node));
@@ -221,6 +227,11 @@ impl Cluster {
     /// All nodes, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.nodes.values()
+    }
+    /// Whether a node that is not found here does not exist.
+    #[must_use]
+    pub fn knows_all_nodes(&self) -> bool {
+        !self.misses_nodes
     }
     /// The node of that name.
     #[must_use]

@@ -19,6 +19,17 @@ pub struct Workload {
     pub template_labels: Labels,
     /// Message of a `ReplicaFailure` condition, if any.
     pub replica_failure: Option<Text>,
+    /// Of a StatefulSet.
+    pub ordinals: Ordinals,
+}
+
+/// How a StatefulSet numbers its pods, and whether it takes them one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ordinals {
+    /// `spec.ordinals.start`.
+    pub start: i32,
+    /// `spec.podManagementPolicy` is Parallel.
+    pub parallel: bool,
 }
 
 /// The kinds of watched owners.

@@ -1,16 +1,15 @@
 //! Pods whose budget has no disruption left.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 
 use super::case::Case;
+use super::owners::Owner;
 use super::view::{Away, View};
-use super::{Patience, Said, collected, findings, words};
+use super::{Patience, Said, findings, hanging, words};
 use crate::api::Outlook;
 use crate::budget::{Cause, Numbers};
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{Pdb, Pod, Scale, Text, UnhealthyPolicy};
+use crate::cluster::{Cluster, Pdb, Pod, Scale, UnhealthyPolicy};
 
 /// The controller has not looked at the budget for too long.
 pub(super) fn stale(case: &Case<'_, '_>) -> Option<Said> {
@@ -103,7 +102,7 @@ pub(super) fn unhealthy(case: &Case<'_, '_>) -> Option<Said> {
     Some(Said {
         outlook: Outlook::MayClear,
         message: head(case, held) + &unready + &own,
-        remedy: unhealthy_remedy(held.budget, &others, itself.then_some(case.pod)),
+        remedy: unhealthy_remedy(case.cluster, held.budget, &others, itself.then_some(case.pod)),
     })
 }
 
@@ -116,9 +115,9 @@ fn policy_words(budget: &Pdb) -> &'static str {
     }
 }
 
-fn unhealthy_remedy(budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> String {
+fn unhealthy_remedy(cluster: &Cluster, budget: &Pdb, others: &[&Pod], itself: Option<&Pod>) -> String {
     let broken: Vec<&Pod> = itself.into_iter().chain(others.iter().copied()).collect();
-    let repair = format!("repair {}", words::list(&broken, |pod| words::placed(pod)));
+    let repair = words::repair(cluster, &broken);
     if itself.is_some() {
         format!(
             "{repair}, or set unhealthyPodEvictionPolicy: AlwaysAllow in budget {}",
@@ -142,19 +141,12 @@ pub(super) fn unready_too(case: &Case<'_, '_>, view: &View<'_>, told: usize) -> 
 pub(super) fn exhausted(case: &Case<'_, '_>) -> Option<Said> {
     let held = case.held_by_arithmetic()?;
     let message = head(case, held) + &being_replaced(case, held);
-    let hanging: Vec<&Pod> = held.hanging(case.cluster).collect();
-    if !hanging.is_empty() && !held.time_helps() {
-        let nodes: BTreeSet<&Text> = hanging.iter().filter_map(|pod| pod.node.as_ref()).collect();
-        let nodes: Vec<&Text> = nodes.into_iter().collect();
-        let node = nodes.first().map_or("", |name| name.as_ref());
-        let remedy = format!(
-            "bring {} back; or, once the machine is confirmed to be off: kubectl taint node {node} \
-             node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-            words::list(&nodes, ToString::to_string)
-        );
+    if !held.hanging.is_empty() && !held.time_helps() {
+        let remedy = hanging::remedy(case, &held.hanging);
         return Some(Said { outlook: Outlook::MayClear, message, remedy });
     }
-    perhaps_for_ever(case, held, &message).or_else(|| {
+    let unsure = perhaps_for_ever(case, held, &message).or_else(|| scale_unread(held, &message));
+    unsure.or_else(|| {
         let remedy = exhausted_remedy(case.verdict.cause, held);
         Some(Said { outlook: Outlook::WillClear, message, remedy })
     })
@@ -182,6 +174,29 @@ fn perhaps_for_ever(case: &Case<'_, '_>, held: &View<'_>, message: &str) -> Opti
              {name}",
             rest.saturating_sub(1).max(0),
             words::field(held.budget)
+        ),
+    })
+}
+
+/// Nobody knows how many pods the owners want, and those that are away would not give the budget room by what is known.
+fn scale_unread(held: &View<'_>, message: &str) -> Option<Said> {
+    if held.standing.attainable.unread.is_empty() || held.comes_back_into_room() {
+        return None;
+    }
+    let unread: Vec<&Owner<'_>> = held.owners.iter().filter(|owner| owner.unread).collect();
+    let owners = words::list(&unread, |owner| owner.name());
+    let said = if held.standing.computed.unread_scales.is_empty() {
+        format!(" The scale of {owners} could not be read.")
+    } else {
+        String::new()
+    };
+    Some(Said {
+        outlook: Outlook::MayClear,
+        message: format!("{message}{said} No pod is away that would give the budget room when it is back."),
+        remedy: format!(
+            "let the scale of {owners} be read (the verb get on its scale subresource; with --from its object and its \
+             CustomResourceDefinition): only that tells whether budget {} ever allows an eviction",
+            words::budget(held.budget)
         ),
     })
 }
@@ -228,8 +243,8 @@ fn let_go(budget: &Pdb, pod: &Pod) -> String {
     }
 }
 
-fn going(case: &Case<'_, '_>, pod: &Pod) -> String {
-    match (pod.deletion, collected::fate(case.cluster, pod)) {
+pub(super) fn going(case: &Case<'_, '_>, pod: &Pod) -> String {
+    match (pod.deletion, hanging::fate(case.cluster, case.now, case.patience, pod)) {
         (Some(_), Some(fate)) => format!("{} (terminating, and {fate})", words::placed(pod)),
         (Some(deletion), None) => {
             format!("{} (terminating, gone by {})", words::placed(pod), words::at(deletion.at))

@@ -85,7 +85,9 @@ impl<'p, 'a> Case<'p, 'a> {
         let odd = view.oddities().map(|oddity| self.cluster.oddities.since(oddity).unwrap_or(self.now));
         let odd = odd.filter_map(|since| after(since, self.patience.stale));
         let counted_again = view.standing.computed.recheck_at.filter(|at| *at > self.now);
-        starting.chain(late).chain(odd).chain(counted_again).min()
+        let going = view.away.terminating.iter().filter_map(|pod| pod.deletion);
+        let overdue = going.filter_map(|deletion| after(deletion.at, self.patience.overdue));
+        starting.chain(late).chain(odd).chain(counted_again).chain(overdue).min()
     }
 
     /// Since when it is seen, if that is too long.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::case::Case;
-use super::{Said, Treatment, rules, words};
+use super::{Said, Treatment, misconfigured, rules, words};
 use crate::api::{Eviction, Outlook, PodAction, PodPolicy};
 use crate::cluster::{Cluster, OwnerRef, Pod, RestartPolicy};
 
@@ -46,9 +46,11 @@ pub(super) fn unmanaged(case: &Case<'_, '_>) -> Option<Said> {
                 "{lost}, so nothing would create it again, and spec.pods.unmanaged is Refuse.{}",
                 may_end(pod)
             ),
-            remedy: "let a Deployment or another controller run it, delete it by hand, or set \
-                     spec.pods.unmanaged: Evict in the plan"
-                .to_owned(),
+            remedy: format!(
+                "let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in \
+                 the plan{}",
+                misconfigured::besides(case).unwrap_or_default()
+            ),
         }
     })
 }
@@ -68,7 +70,10 @@ pub(super) fn local_data(case: &Case<'_, '_>) -> Option<Said> {
             words::list(&pod.empty_dirs, ToString::to_string),
             may_end(pod)
         ),
-        remedy: "set spec.pods.emptyDir: Evict in the plan if that data may be lost".to_owned(),
+        remedy: format!(
+            "set spec.pods.emptyDir: Evict in the plan if that data may be lost{}",
+            misconfigured::besides(case).unwrap_or_default()
+        ),
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) fn of<'a>(explainer: &Explainer<'a>, budget: &'a Pdb) -> Vec<Found> {
     let sync_failed = sync_failed::not_computed(cluster, &view);
     // Without numbers, or without pods, there is no arithmetic.
     let counts = sync_failed.is_none() && budget::selected(cluster, budget).next().is_some();
-    let never = if counts { misconfigured::never(&view) } else { None };
+    let never = if counts { misconfigured::never(cluster, &view) } else { None };
     let found = [
         said(Finding::NeverAllows, never),
         said(Finding::SyncFailed, sync_failed),
@@ -65,7 +65,13 @@ pub(super) fn overlaps(cluster: &Cluster, budget: &Pdb) -> Option<(Finding, Stri
                 if others.len() == 1 { "selects" } else { "select" },
                 words::list(&pods, |pod| pod.name.to_string()),
             ),
-            format!("delete one of them, or narrow a selector: {} and {names}", words::budget(budget)),
+            if others.len() == 1 {
+                format!("delete one of them, or narrow a selector: {} and {names}", words::budget(budget))
+            } else {
+                let all: Vec<&Text> = std::iter::once(&budget.name).chain(others.iter().copied()).collect();
+                let all = words::list(&all, |name| format!("{}/{name}", budget.namespace));
+                format!("of {all} keep one that selects these pods: delete the others, or narrow their selectors")
+            },
         )
     })
 }

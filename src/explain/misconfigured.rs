@@ -3,10 +3,10 @@
 use super::case::Case;
 use super::owners::Owner;
 use super::view::View;
-use super::{Said, words};
+use super::{Rule, Said, sync_failed, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
-use crate::cluster::{Amount, Pdb};
+use crate::cluster::{Amount, Cluster, Pdb};
 
 /// Two or more budgets select the pod.
 pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
@@ -24,14 +24,23 @@ pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
     })
 }
 
+/// What budgets have against a pod that the plan does not let go either, if that never clears: the rest of its remedy.
+pub(super) fn besides(case: &Case<'_, '_>) -> Option<String> {
+    let rules: [Rule; 4] = [multiple_budgets, sync_failed::sync_failed, never_allows, counts_none];
+    let said =
+        rules.iter().find_map(|rule| rule(case)).filter(|said| said.outlook == Outlook::NeverClears)?;
+    let hold = if case.verdict.budgets.len() == 1 { "budget holds" } else { "budgets hold" };
+    Some(format!("; its {hold} it, too: {}", said.remedy))
+}
+
 /// Arithmetic on configuration.
 pub(super) fn never_allows(case: &Case<'_, '_>) -> Option<Said> {
-    never(case.held()?)
+    never(case.cluster, case.held()?)
 }
 
 /// What is written can never be met with a pod less.
-pub(super) fn never(held: &View<'_>) -> Option<Said> {
-    let (budget, attainable) = (held.budget, held.standing.attainable);
+pub(super) fn never(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
+    let (budget, attainable) = (held.budget, &held.standing.attainable);
     if attainable.never && attainable.neither_field {
         return Some(Said {
             outlook: Outlook::NeverClears,
@@ -42,11 +51,30 @@ pub(super) fn never(held: &View<'_>) -> Option<Said> {
             remedy: format!("write maxUnavailable: 1 in budget {}", words::budget(budget)),
         });
     }
+    if attainable.never && !attainable.unread.is_empty() {
+        let owners = words::list(&held.owners, Owner::name);
+        return Some(Said {
+            outlook: Outlook::NeverClears,
+            message: format!(
+                "Budget {} ({}) can never allow an eviction: it requires as many healthy pods as {owners} {}, however \
+                 many that is.",
+                words::budget(budget),
+                words::terms(budget, &held.standing),
+                if held.owners.len() == 1 { "wants" } else { "want" },
+            ),
+            remedy: format!(
+                "in budget {} write maxUnavailable: 1 instead of {}",
+                words::budget(budget),
+                words::field(budget)
+            ),
+        });
+    }
     // Nothing required and nothing attainable is another story: no owner counts.
     if !attainable.never || attainable.required <= 0 {
         return None;
     }
-    let mut providers: Vec<String> = held.owners.iter().map(Owner::with_replicas).collect();
+    let mut providers: Vec<String> =
+        held.owners.iter().map(|owner| owner.with_replicas_selected(cluster, budget)).collect();
     let absent = &held.standing.absent;
     providers.extend(
         absent.iter().map(|of| format!("{} {} (all its pods are away)", of.owner.kind, of.owner.name)),

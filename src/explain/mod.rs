@@ -7,7 +7,9 @@ mod case;
 mod collected;
 mod filters;
 mod findings;
+mod hanging;
 mod misconfigured;
+mod ordered;
 mod owners;
 mod refusals;
 mod remarks;
@@ -275,7 +277,7 @@ impl<'a> Explainer<'a> {
     #[must_use]
     pub fn unread_scales(&self) -> Vec<(Text, OwnerRef)> {
         let standings = self.standings.borrow();
-        let unread = standings.values().flat_map(|standing| &standing.computed.unread_scales);
+        let unread = standings.values().flat_map(|standing| &standing.attainable.unread);
         let by_uid: BTreeMap<&Text, &(Text, OwnerRef)> =
             unread.map(|wanted| (&wanted.1.uid, wanted)).collect();
         by_uid.into_values().cloned().collect()

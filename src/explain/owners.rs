@@ -1,5 +1,7 @@
 //! The owners behind a budget's pods, as messages name them.
 
+use std::sync::Arc;
+
 use super::words;
 use crate::budget;
 use crate::cluster::{Cluster, OwnerRef, Pdb, Pod, Scale, Text, Workload};
@@ -11,6 +13,8 @@ pub(super) struct Owner<'a> {
     pub(super) uid: Text,
     /// How many pods it wants, where that is known.
     pub(super) replicas: Option<i32>,
+    /// How many it wants could not be read.
+    pub(super) unread: bool,
     /// Why it cannot create pods, in its own words.
     pub(super) failure: Option<&'a Text>,
     /// Its pods that the budget selects, by name.
@@ -28,6 +32,21 @@ impl Owner<'_> {
             Some(replicas) => format!("{} ({})", self.name(), words::count(replicas, "replica")),
             // Without a scale only the pods that are there count.
             None => format!("{} (no scale; {} here)", self.name(), words::count(self.pods.len(), "pod")),
+        }
+    }
+    /// The same, and that the budget leaves some of its pods out.
+    pub(super) fn with_replicas_selected(&self, cluster: &Cluster, budget: &Pdb) -> String {
+        let selected = self.pods.iter().filter(|pod| !pod.finished()).count();
+        let leaves_out = |of: &&Arc<Workload>| {
+            !budget.selects(&of.template_labels)
+                && usize::try_from(of.replicas).is_ok_and(|replicas| selected < replicas)
+        };
+        match cluster.workload(&self.uid).filter(leaves_out) {
+            Some(workload) => {
+                let (own, wants) = (self.name(), words::count(workload.replicas, "replica"));
+                format!("{own} ({wants}, of which the budget selects {selected})")
+            }
+            None => self.with_replicas(),
         }
     }
     /// The budget selects fewer of its pods than it wants: only then they are worth counting.
@@ -81,6 +100,7 @@ pub(super) fn of_budget<'a>(cluster: &'a Cluster, budget: &'a Pdb) -> (Vec<Owner
                 name: top.name.clone(),
                 uid: top.uid.clone(),
                 replicas: replicas(cluster, top, workload),
+                unread: budget::wants(cluster, top) == budget::Wants::Unknown,
                 failure: workload.and_then(|workload| workload.replica_failure.as_ref()).or(failure),
                 pods: vec![pod],
             });

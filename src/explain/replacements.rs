@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::case::Case;
 use super::owners::{Owner, Shortage};
 use super::view::View;
-use super::{Said, budget_waits, owners, refusals, words};
+use super::{Said, budget_waits, hanging, ordered, owners, refusals, words};
 use crate::api::Outlook;
 use crate::cluster::{Pod, Scale, Text};
 
@@ -27,15 +27,45 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     let (own, known_as) = (format!("{} {}", owner.kind, owner.name), owners::known_as(case.cluster, owner));
     let scaled = if own == known_as { own } else { format!("{own} of {known_as}") };
     let surplus = usize::try_from(replicas).is_ok_and(|replicas| replicas < present);
-    surplus.then(|| Said {
-        outlook: Outlook::WillClear,
+    if !surplus {
+        return None;
+    }
+    let message = format!(
+        "{} {scaled} is scaling down: it wants {} and has {present}; its controller deletes the others itself",
+        budget_waits::head(case, view),
+        words::count(replicas, "pod"),
+    );
+    let set = case.cluster.workload(&owner.uid);
+    let awaited = set
+        .map(|set| ordered::awaited_to_delete(case.cluster, case.now, case.patience, set))
+        .unwrap_or_default();
+    if awaited.is_empty() {
+        return Some(Said {
+            outlook: Outlook::WillClear,
+            message: message + ".",
+            remedy: format!("nothing to change: wait until {scaled} has scaled down"),
+        });
+    }
+    Some(Said {
+        outlook: Outlook::MayClear,
         message: format!(
-            "{} {scaled} is scaling down: it wants {} and has {present}; its controller deletes the others itself.",
-            budget_waits::head(case, view),
-            words::count(replicas, "pod"),
+            "{message}, one by one, and none while another is not Ready: it waits for {}.",
+            words::list(&awaited, |pod| in_the_way(case, pod))
         ),
-        remedy: format!("nothing to change: wait until {scaled} has scaled down"),
+        remedy: remedy_for(case, &awaited),
     })
+}
+
+/// A pod that a StatefulSet waits for, and what ails or keeps it.
+fn in_the_way(case: &Case<'_, '_>, pod: &Pod) -> String {
+    if pod.terminating() { budget_waits::going(case, pod) } else { words::ailing(case.cluster, pod) }
+}
+
+fn remedy_for(case: &Case<'_, '_>, pods: &[&Pod]) -> String {
+    let (going, unready): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| pod.terminating());
+    let repair = (!unready.is_empty()).then(|| words::repair(case.cluster, &unready));
+    let go = Some(hanging::remedy(case, &going)).filter(|remedy| !remedy.is_empty());
+    repair.into_iter().chain(go).collect::<Vec<_>>().join("; ")
 }
 
 /// An owner cannot create its pods and says why, or does not create them.
@@ -101,9 +131,8 @@ fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
         format!("{}, and none is being created since {} at the latest", shortage.of(owner), words::at(*since))
     });
     // A StatefulSet creates its pods in order, each when those before it are Ready.
-    let in_order = lasting.iter().filter(|(owner, ..)| &*owner.kind == "StatefulSet");
-    let unready: Vec<&Pod> =
-        in_order.flat_map(|(owner, ..)| owner.pods.iter().copied()).filter(|pod| !pod.ready).collect();
+    let sets = lasting.iter().filter_map(|(owner, ..)| case.cluster.workload(&owner.uid));
+    let unready: Vec<&Pod> = sets.flat_map(|set| ordered::awaited_to_create(case.cluster, set)).collect();
     let (order, remedy) = if unready.is_empty() {
         let namespace = &view.budget.namespace;
         let (kind, name) = (first.kind.to_lowercase(), &first.name);
@@ -114,8 +143,8 @@ fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
         );
         (budget_waits::unready_too(case, view, lacking), remedy)
     } else {
-        let pods = words::list(&unready, |pod| words::ailing(case.cluster, pod));
-        let remedy = format!("repair {}", words::list(&unready, |pod| words::placed(pod)));
+        let pods = words::list(&unready, |pod| in_the_way(case, pod));
+        let remedy = remedy_for(case, &unready);
         (format!(" A StatefulSet creates its pods in order, and waits for {pods}."), remedy)
     };
     let message = format!("{} {said}.{order}", budget_waits::head(case, view));

@@ -10,7 +10,8 @@ use crate::cluster::Pod;
 pub(super) fn to_its_node(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let (owner, node, placement) = (pod.owner.as_ref()?, pod.node.as_ref()?, pod.placement.as_ref()?);
-    if case.treatment != Treatment::Evict || pod.terminating() || !placement.tolerates_cordon() {
+    let may_return = placement.tolerates_cordon() && case.cluster.knows_all_nodes();
+    if case.treatment != Treatment::Evict || pod.terminating() || !may_return {
         return None;
     }
     let other = case.cluster.nodes().filter(|other| other.name != *node);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::case::Case;
 use super::filters::{may_end, outlook};
-use super::{Said, Wait, words};
+use super::{Said, Wait, misconfigured, words};
 use crate::api::{Outlook, PodAction, PodPolicy, PodRequirement, PodSelector, Protected, Reason};
 use crate::cluster::{Cluster, Labels, Operator, Pod, Text};
 
@@ -67,10 +67,12 @@ pub(super) fn is_protected(case: &Case<'_, '_>) -> Option<Said> {
     let protection = pod.protection.as_ref()?;
     let asks = format!("Its annotation {}: {} asks", protection.annotation, words::quote(&protection.value));
     let honoured = "and spec.pods.protected is Honor";
+    let besides = misconfigured::besides(case);
     let (outlook, message) = match protected_until(pod) {
         Some(until) => {
+            let outlook = if besides.is_some() { Outlook::NeverClears } else { Outlook::WillClear };
             let until = words::at(until);
-            (Outlook::WillClear, format!("{asks} not to evict this pod before {until}, {honoured}."))
+            (outlook, format!("{asks} not to evict this pod before {until}, {honoured}."))
         }
         None => (outlook(pod), format!("{asks} not to evict this pod, {honoured}.{}", may_end(pod))),
     };
@@ -79,8 +81,9 @@ pub(super) fn is_protected(case: &Case<'_, '_>) -> Option<Said> {
         message,
         remedy: format!(
             "remove the annotation {} from the pod template once its pods may be moved, or set spec.pods.protected: \
-             Ignore in the plan",
-            protection.annotation
+             Ignore in the plan{}",
+            protection.annotation,
+            besides.unwrap_or_default()
         ),
     })
 }

@@ -6,7 +6,7 @@ use super::view::View;
 use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget;
-use crate::cluster::{Cluster, Pod, Text};
+use crate::cluster::{Amount, Cluster, Pdb, Pod, Text};
 
 /// What a selector must also ask for to leave out the pods of Jobs.
 pub(super) const WITHOUT_JOBS: &str = "{key: batch.kubernetes.io/job-name, operator: DoesNotExist}, {key: job-name, \
@@ -35,6 +35,13 @@ pub(super) fn not_computed(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
         words::terms(budget, &held.standing),
         words::quote(why)
     );
+    if let Some(problem) = misspelt(budget) {
+        return Some(Said {
+            outlook: Outlook::NeverClears,
+            message: head,
+            remedy: format!("in budget {name} {problem}"),
+        });
+    }
     let obstacles = obstacles(cluster, held);
     if obstacles.is_empty() && computed.is_none() {
         return Some(Said {
@@ -62,7 +69,24 @@ pub(super) fn not_computed(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
     Some(Said {
         outlook: if lasting { Outlook::NeverClears } else { Outlook::MayClear },
         message: head + &in_the_way,
-        remedy: remedy(cluster, &name, &obstacles),
+        remedy: remedy(cluster, budget, &obstacles),
+    })
+}
+
+/// What is written cannot be used, whatever pods there are: what to write instead.
+fn misspelt(budget: &Pdb) -> Option<String> {
+    if budget.invalid_selector.is_some() {
+        return Some("write a selector that can be used".to_owned());
+    }
+    let (field, amount) = match (&budget.max_unavailable, &budget.min_available) {
+        (Some(amount), _) => ("maxUnavailable", amount),
+        (None, Some(amount)) => ("minAvailable", amount),
+        (None, None) => return None,
+    };
+    let negative = field == "minAvailable" && matches!(amount, Amount::Int(number) if *number < 0);
+    let unusable = negative || !budget::is_amount(amount);
+    unusable.then(|| {
+        format!("write a number of pods, such as {field}: 1, or a whole percentage, such as {field}: \"50%\"")
     })
 }
 
@@ -112,11 +136,23 @@ fn lasts(cluster: &Cluster, owner: &Owner<'_>, why: &str) -> bool {
     }
 }
 
-fn remedy(cluster: &Cluster, budget: &str, obstacles: &[Obstacle<'_>]) -> String {
+/// What asks no scale: about as many pods as before, and one less than there are at most.
+fn as_a_number(cluster: &Cluster, budget: &Pdb) -> String {
+    let pods = budget::selected(cluster, budget).filter(|pod| !pod.finished()).count();
+    let pods = i32::try_from(pods).unwrap_or(i32::MAX);
+    let number = budget::desired_of(budget, pods).unwrap_or(0).min(pods.saturating_sub(1)).max(0);
+    format!(
+        "in budget {} write minAvailable: {number} instead of {}",
+        words::budget(budget),
+        words::field(budget)
+    )
+}
+
+fn remedy(cluster: &Cluster, budget: &Pdb, obstacles: &[Obstacle<'_>]) -> String {
+    let as_a_number = || as_a_number(cluster, budget);
+    let budget = words::budget(budget);
     let Some(Obstacle { owner, lasting }) = obstacles.first() else {
-        return format!(
-            "repair what the controller names, or write minAvailable in budget {budget} as a number of pods"
-        );
+        return format!("repair what the controller names, or {}", as_a_number());
     };
     let name = owner.name();
     match &*owner.kind {
@@ -134,19 +170,17 @@ fn remedy(cluster: &Cluster, budget: &str, obstacles: &[Obstacle<'_>]) -> String
             format!("{passing}, or append to matchExpressions of budget {budget}: {WITHOUT_JOBS}")
         }
         "DaemonSet" => format!(
-            "narrow the selector of budget {budget} so that it leaves out the pods of {name}, or write minAvailable \
-             as a number of pods"
+            "narrow the selector of budget {budget} so that it leaves out the pods of {name}, or {}",
+            as_a_number()
         ),
         "ReplicaSet" | "Deployment" | "StatefulSet" | "ReplicationController" if !*lasting => {
             format!("delete the pods that {name} left behind")
         }
         _ if !*lasting => format!(
             "look at {name}: if it is gone, delete the pods that it left behind; if it is there, let it say how many \
-             replicas it wants, or write minAvailable in budget {budget} as a number of pods"
+             replicas it wants, or {}",
+            as_a_number()
         ),
-        kind => format!(
-            "write minAvailable in budget {budget} as a number of pods, or let the kind {kind} serve the scale \
-             subresource"
-        ),
+        kind => format!("{}, or let the kind {kind} serve the scale subresource", as_a_number()),
     }
 }

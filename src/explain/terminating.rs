@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::case::Case;
-use super::{Said, collected, refusals, words};
+use super::{Said, collected, hanging, refusals, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
 use crate::cluster::Deletion;
@@ -23,11 +23,7 @@ pub(super) fn finalizer_holds(case: &Case<'_, '_>) -> Option<Said> {
             words::at(deletion.at),
             if pod.finalizers.len() == 1 { "the finalizer" } else { "the finalizers" },
         ),
-        remedy: format!(
-            "find out why whoever set {names} does not remove it; if its work is done, remove it from \
-             metadata.finalizers of pod {}/{}",
-            pod.namespace, pod.name
-        ),
+        remedy: hanging::finalizers(pod),
     })
 }
 
@@ -59,7 +55,7 @@ pub(super) fn overdue(case: &Case<'_, '_>) -> Option<Said> {
                  kubelet confirms its end; the pod garbage collection of kube-controller-manager deletes such pods every \
                  20 s."
             ),
-            remedy: "check that kube-controller-manager runs".to_owned(),
+            remedy: hanging::kubelet(pod),
         });
     };
     let taint = collected::without_effect(case).unwrap_or_default();
@@ -69,10 +65,7 @@ pub(super) fn overdue(case: &Case<'_, '_>) -> Option<Said> {
             "Deleted, and overdue since {due}: its grace period of {grace} s ended at {ended}, and the \
              kubelet of {node} has not confirmed that its containers have ended.{taint}"
         ),
-        remedy: format!(
-            "look at the kubelet and the container runtime of {node}: what keeps {} alive?",
-            pod.name
-        ),
+        remedy: hanging::kubelet(pod),
     })
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::owners::{self, Owner, Shortage};
-use super::{Patience, Standing, collected};
+use super::{Patience, Standing, hanging};
 use crate::budget::{self, Numbers};
 use crate::cluster::{Cluster, ContainerTrouble, Oddity, Pdb, Pod, Scale};
 
@@ -27,6 +27,11 @@ pub(super) struct View<'a> {
     pub(super) stale: Option<Oddity>,
     /// The owners that have fewer pods than they want, none of which is starting.
     pub(super) short: Vec<Short>,
+    /// Its pods of StatefulSets that are going and take more than time: each comes back under its name when the old one is
+    /// gone.
+    pub(super) hanging: Vec<&'a Pod>,
+    /// How many of its pods are neither finished nor going.
+    alive: usize,
     /// How many of its pods take more than time to be back, for whatever reasons.
     lost: usize,
 }
@@ -62,27 +67,30 @@ impl<'a> View<'a> {
         budget: &'a Pdb,
         standing: Rc<Standing>,
     ) -> Self {
-        let mut away = Away::default();
-        // Finished pods never will be healthy, and that is nobody's fault.
-        for pod in budget::selected(cluster, budget).map(|pod| &**pod).filter(|pod| !pod.finished()) {
+        let (mut away, mut alive) = (Away::default(), 0);
+        // Finished pods never will be healthy, and that is nobody's fault; but whoever comes back under such a name waits
+        // until it is free. Kubelets say of deleted pods that they have finished.
+        let counts = |pod: &&Pod| !pod.finished() || (pod.terminating() && comes_back_in_place(pod));
+        for pod in budget::selected(cluster, budget).map(|pod| &**pod).filter(counts) {
+            alive += usize::from(!pod.terminating());
             if pod.terminating() {
                 away.terminating.push(pod);
             } else if let_go(cluster, now, budget, pod) && (pod.ready || !reborn(budget, pod)) {
                 away.evicted.push(pod);
-            } else if pod.ready {
-                // healthy
-            } else if pod.node.is_none() && pod.unschedulable.is_some() {
-                away.unschedulable.push(pod);
-            } else if just_starting(now, patience, pod) && !cluster.node_is_ill(pod) {
-                away.starting.push(pod);
-            } else {
-                away.unready.push(pod);
+            } else if !pod.ready {
+                match Unready::of(cluster, now, patience, pod) {
+                    Unready::Unschedulable => away.unschedulable.push(pod),
+                    Unready::Starting => away.starting.push(pod),
+                    Unready::Ailing => away.unready.push(pod),
+                }
             }
         }
         let (owners, bare) = owners::of_budget(cluster, budget);
         let stale = stale(budget, &standing);
         let short = short(cluster, &owners, &away);
-        let mut view = Self { budget, standing, away, owners, bare, stale, short, lost: 0 };
+        let going = away.terminating.iter().copied().filter(|pod| comes_back_in_place(pod));
+        let hanging = going.filter(|pod| hanging::why(cluster, now, patience, pod).is_some()).collect();
+        let mut view = Self { budget, standing, away, owners, bare, stale, short, hanging, alive, lost: 0 };
         view.lost = view.lost(cluster, now, patience);
         view
     }
@@ -96,16 +104,8 @@ impl<'a> View<'a> {
             if missing { owner.shortage(cluster).map_or(0, Shortage::lacking) } else { 0 }
         };
         let missing: usize = self.owners.iter().enumerate().map(missing).sum();
-        let others = self.hanging(cluster).count() + self.perhaps_not_replaced(cluster).len();
+        let others = self.hanging.len() + self.perhaps_not_replaced(cluster).len();
         missing + others + self.away.unschedulable.len() + self.away.unready.len()
-    }
-
-    /// Pods of StatefulSets that are going and do not go: each comes back under its name when the old one is gone, and no
-    /// kubelet says that it is.
-    pub(super) fn hanging<'v>(&'v self, cluster: &'v Cluster) -> impl Iterator<Item = &'a Pod> + 'v {
-        let in_place = |pod: &&Pod| pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "StatefulSet");
-        let going = self.away.terminating.iter().copied().filter(in_place);
-        going.filter(|pod| collected::hangs(cluster, pod))
     }
 
     /// What should not last.
@@ -131,10 +131,24 @@ impl<'a> View<'a> {
         self.suffices_without(self.lost)
     }
 
+    /// Whether pods are away and the budget has room when they are back, by its numbers alone: for where no scale tells.
+    pub(super) fn comes_back_into_room(&self) -> bool {
+        let numbers = &self.standing.computed.numbers;
+        // An integer minAvailable expects the pods that are there.
+        let wanted = if budget::counts_by_scale(self.budget) { numbers.expected_pods } else { 0 };
+        let wanted = usize::try_from(wanted).unwrap_or(0);
+        let Away { terminating, evicted, starting, unschedulable, unready } = &self.away;
+        let away = terminating.len() + evicted.len() + starting.len() + wanted.saturating_sub(self.alive);
+        // Those that are going are not alive.
+        let hanging = if wanted > self.alive { self.hanging.len() } else { 0 };
+        let back = wanted.max(self.alive).saturating_sub(unschedulable.len() + unready.len() + hanging);
+        away > 0 && i32::try_from(back).is_ok_and(|back| back > numbers.desired_healthy)
+    }
+
     /// Whether the budget will allow a disruption when all pods but this many are back.
     pub(super) fn suffices_without(&self, pods: usize) -> bool {
         let without = i32::try_from(pods).unwrap_or(i32::MAX);
-        let attainable = self.standing.attainable;
+        let attainable = &self.standing.attainable;
         attainable.attainable.saturating_sub(without) > attainable.required
     }
 }
@@ -189,6 +203,34 @@ fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {
 fn reborn(budget: &Pdb, pod: &Pod) -> bool {
     let evicted = budget.status.disrupted_pods.get(&pod.name);
     evicted.zip(pod.created).is_some_and(|(evicted, created)| created >= *evicted)
+}
+
+/// Its controller creates another pod of that name when the name is free.
+fn comes_back_in_place(pod: &Pod) -> bool {
+    pod.owner.as_ref().is_some_and(|owner| &*owner.kind == "StatefulSet")
+}
+
+/// What becomes of a pod that is not Ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unready {
+    /// The scheduler finds no node for it.
+    Unschedulable,
+    /// Time makes it Ready.
+    Starting,
+    /// It needs help, or its node does.
+    Ailing,
+}
+
+impl Unready {
+    pub(super) fn of(cluster: &Cluster, now: Timestamp, patience: &Patience, pod: &Pod) -> Self {
+        if pod.node.is_none() && pod.unschedulable.is_some() {
+            Self::Unschedulable
+        } else if just_starting(now, patience, pod) && !cluster.node_is_ill(pod) {
+            Self::Starting
+        } else {
+            Self::Ailing
+        }
+    }
 }
 
 /// Created a short time ago, no container has restarted, none fails to start.

@@ -1,5 +1,7 @@
 //! How things are named in messages.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -138,6 +140,22 @@ pub(super) fn ailing(cluster: &Cluster, pod: &Pod) -> String {
     format!("{} ({})", placed(pod), ailment(cluster, pod))
 }
 
+/// What to do about unready pods: on a node that is ill it is the node.
+pub(super) fn repair(cluster: &Cluster, pods: &[&Pod]) -> String {
+    let (ill, others): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| node_ails(cluster, pod));
+    let nodes: BTreeSet<&str> = ill.iter().filter_map(|pod| pod.node.as_deref()).collect();
+    let nodes: Vec<&str> = nodes.into_iter().collect();
+    let bring = (!nodes.is_empty()).then(|| format!("bring {} back", list(&nodes, ToString::to_string)));
+    let repair = (!others.is_empty()).then(|| format!("repair {}", list(&others, |pod| placed(pod))));
+    repair.into_iter().chain(bring).collect::<Vec<_>>().join(", and ")
+}
+
+/// Its node is not Ready, and nothing else is known to ail it.
+fn node_ails(cluster: &Cluster, pod: &Pod) -> bool {
+    let own = pod.trouble.as_ref().is_some_and(|trouble| trouble.restarts > 0 || trouble.waiting.is_some());
+    cluster.node_is_ill(pod) && !own
+}
+
 pub(super) fn ailment(cluster: &Cluster, pod: &Pod) -> String {
     let since = pod.trouble.as_ref().and_then(|trouble| trouble.unready_since);
     if let Some(trouble) = &pod.trouble {
@@ -151,7 +169,7 @@ pub(super) fn ailment(cluster: &Cluster, pod: &Pod) -> String {
     let node = pod.node.as_ref().and_then(|name| cluster.node(name));
     match (node, pod.created) {
         (Some(node), _) if &*node.ready != "True" => "its node is not Ready".to_owned(),
-        (None, _) if pod.node.is_some() && cluster.nodes().next().is_some() => {
+        (None, _) if pod.node.is_some() && cluster.knows_all_nodes() => {
             "its node is gone, and pod garbage collection deletes it".to_owned()
         }
         (_, created) => match (since, created) {

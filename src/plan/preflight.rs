@@ -54,7 +54,7 @@ impl Run<'_> {
             }
             self.memory.preflight_at = Some(round.now);
         }
-        self.rights_known = true;
+        self.is_answered = true;
         for node in nodes {
             let why = self.in_the_way(round, &node).or_else(|| gates::control_plane(round, &node));
             let Some(survey) = self.surveys.get(&node.name) else {
@@ -64,7 +64,7 @@ impl Run<'_> {
             for changes_at in survey.pods.iter().filter_map(|surveyed| surveyed.judgement.changes_at) {
                 round.wake(changes_at);
             }
-            self.rights_known &= survey.rights_are_known(round.cluster);
+            self.is_answered &= survey.is_answered(round);
             let why = why.unwrap_or_else(|| (NodeReason::PreflightOnly, would_go(survey)));
             self.pending.insert(node.name.clone(), why);
         }
@@ -125,7 +125,7 @@ pub fn summary(run: &Run<'_>) -> String {
 
 /// Whether no node is blocked for good and none is missing; known as soon as it is known whether pods may be evicted at all.
 pub fn passed(run: &Run<'_>) -> Option<Said> {
-    if !run.only_looks() || run.stalled.is_some() || !run.rights_known {
+    if !run.only_looks() || run.stalled.is_some() || !run.is_answered {
         return None;
     }
     let blocks = |reason| matches!(reason, NodeReason::Blocked | NodeReason::ControlPlaneAtRisk);

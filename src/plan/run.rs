@@ -51,8 +51,8 @@ pub struct Run<'a> {
     pub hours: Hours,
     /// How many nodes are unhealthy.
     pub health: Health,
-    /// Whether it is known of all pods that were looked at whether they may be evicted.
-    pub rights_known: bool,
+    /// Whether the server has answered what it is asked about all pods that were looked at.
+    pub is_answered: bool,
     /// It only looks, and has done so not long ago: what it said stands.
     pub rests: bool,
 }
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
             ending: None,
             hours: Hours::default(),
             health: Health::default(),
-            rights_known: false,
+            is_answered: false,
             rests: false,
         };
         if !run.deleting() && !run.is_over() {

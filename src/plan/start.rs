@@ -64,8 +64,8 @@ impl Run<'_> {
             match gates::closed(self, round, &shut, &node, &busy) {
                 None if free > 0 => {
                     let survey = self.surveys.get(&node.name);
-                    if survey.is_some_and(|survey| !survey.rights_are_known(round.cluster)) {
-                        // A node is not cordoned for nothing: whether its pods may be evicted is being asked.
+                    if survey.is_some_and(|survey| !survey.is_answered(round)) {
+                        // A node is not cordoned for nothing: whether its pods can ever be evicted is being asked.
                         asks = true;
                         break;
                     }

@@ -6,7 +6,7 @@ use super::Round;
 use super::own_pod::{self, is_own};
 use crate::api::{Outlook, PodPolicy, Reason};
 use crate::cluster::planted::{Planted, planted};
-use crate::cluster::{Cluster, Node, Pod};
+use crate::cluster::{BudgetKey, Node, OwnerRef, Pod};
 use crate::explain::{Judgement, Treatment, Wait};
 
 /// The pods that must leave a node before it is drained.
@@ -101,13 +101,22 @@ impl Survey {
         }
     }
 
-    /// Whether it is known of all pods that are to be evicted whether they may be.
-    pub fn rights_are_known(&self, cluster: &Cluster) -> bool {
+    /// Whether the server has answered what it is asked about pods that are to be evicted: whether they may be, and how many
+    /// pods their owners want.
+    pub fn is_answered(&self, round: &Round<'_>) -> bool {
+        let cluster = round.cluster;
         let evicts = |surveyed: &&Surveyed| {
             surveyed.judgement.treatment == Treatment::Evict && !surveyed.pod.terminating()
         };
-        let known = |surveyed: &Surveyed| cluster.rights.of(&surveyed.pod.namespace).is_some();
-        self.pods.iter().filter(evicts).all(known)
+        let read = |key: &BudgetKey| {
+            let standing = cluster.budget(key).map(|budget| round.explainer.standing(budget));
+            let asked = |owner: &OwnerRef| cluster.scale(&owner.uid).is_some();
+            standing.is_none_or(|known| known.attainable.unread.iter().all(|(_, owner)| asked(owner)))
+        };
+        let answered = |Surveyed { pod, judgement }: &Surveyed| {
+            cluster.rights.of(&pod.namespace).is_some() && judgement.spends.iter().all(read)
+        };
+        self.pods.iter().filter(evicts).all(answered)
     }
 
     /// The pods that wait for a reason.

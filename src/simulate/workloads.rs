@@ -7,8 +7,8 @@ use super::setup::{OwnerKind, WorkloadSetup};
 use super::store::whole_second;
 use super::world::{Event, World};
 use crate::cluster::{
-    DaemonSet, Job, Labels, Node, Object, Operator, OwnerRef, Placement, Pod, PodKey, PodPhase, Requirement,
-    RestartPolicy, Scale, Selector, Text, Toleration, Workload, WorkloadKind,
+    DaemonSet, Job, Labels, Node, Object, Operator, Ordinals, OwnerRef, Placement, Pod, PodKey, PodPhase,
+    Requirement, RestartPolicy, Scale, Selector, Text, Toleration, Workload, WorkloadKind,
 };
 
 /// A workload and its controller.
@@ -63,6 +63,7 @@ impl World {
             owner,
             template_labels: labels(&setup.template.labels),
             replica_failure: None,
+            ordinals: Ordinals::default(),
         };
         match setup.kind {
             OwnerKind::Deployment => {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cluster::{
-    Amount, Cluster, Labels, Namespace, Operator, OwnerRef, Pdb, PdbStatus, Pod, PodPhase, Requirement,
-    RestartPolicy, Scale, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
+    Amount, Cluster, Labels, Namespace, Operator, Ordinals, OwnerRef, Pdb, PdbStatus, Pod, PodPhase,
+    Requirement, RestartPolicy, Scale, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
 };
 
 use super::{Computed, Numbers, Verdict, recompute, verdict};
@@ -63,6 +63,7 @@ pub(super) fn workload(kind: WorkloadKind, name: &str, replicas: i32, owner: Opt
         owner: owner.map(Arc::new),
         template_labels: labels(&[("app", "web")]),
         replica_failure: None,
+        ordinals: Ordinals::default(),
     }
 }
 

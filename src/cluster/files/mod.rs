@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::Content;
-use super::{Change, Cluster, ObjectKind, Raw};
+use super::{Change, Cluster, ObjectKind, Raw, Text};
 use alike::alike;
 use custom::CustomResources;
 
@@ -106,6 +106,9 @@ impl Files {
             cluster.observe(Change::Complete(kind));
         }
         custom.record_scales(&mut cluster);
+        if lacks_nodes(&cluster) {
+            cluster.miss_nodes();
+        }
         (cluster, notes)
     }
 
@@ -229,6 +232,13 @@ const NO_OBJECT: &str = "this is no Kubernetes object, which has apiVersion, kin
 
 fn is_object(json: &str) -> bool {
     json.trim_start().starts_with('{')
+}
+
+/// Whether pods are on nodes that no file describes. Those that are going may outlive theirs.
+fn lacks_nodes(cluster: &Cluster) -> bool {
+    let unknown = |name: &Text| cluster.node(name).is_none();
+    let mut staying = cluster.pods().filter(|pod| !pod.terminating() && !pod.finished());
+    cluster.nodes().next().is_none() || staying.any(|pod| pod.node.as_ref().is_some_and(unknown))
 }
 
 /// JSON is also YAML, but ten times faster to read as what it is.

@@ -320,3 +320,24 @@ metadata:
     let store = owner("kv-0");
     assert!(matches!(cluster.scale(&store.uid), Some(crate::cluster::Scale::Replicas { replicas: 3, .. })));
 }
+
+/// A pod on a node that no file describes: there are others, too. One that is going, or has finished, outlives its node.
+#[test]
+fn files_that_lack_nodes() {
+    let node = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}}"#;
+    let pod = |node: &str, rest: &str| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"namespace": "shop", "name": "web"{rest}}},
+            "spec": {{"nodeName": "{node}"}}}}"#
+        )
+    };
+    let knows = |texts: &[&str]| {
+        let texts: Vec<_> = texts.iter().map(|text| ("a.json", *text)).collect();
+        read(&texts).expect("they can be read").0.knows_all_nodes()
+    };
+    assert!(knows(&[node]));
+    assert!(knows(&[node, &pod("node-a", "")]));
+    assert!(!knows(&[node, &pod("node-b", "")]));
+    assert!(knows(&[node, &pod("node-b", r#", "deletionTimestamp": "2026-12-01T10:00:00Z""#)]));
+    assert!(!knows(&[&pod("node-a", "")]));
+}

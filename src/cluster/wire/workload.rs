@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::cluster::interner::Interner;
-use crate::cluster::{Workload, WorkloadKind};
+use crate::cluster::{Ordinals, Workload, WorkloadKind};
 
 use super::meta::{Condition, Meta, condition, or_default};
 
@@ -23,6 +23,17 @@ struct Spec {
     replicas: Option<i32>,
     #[serde(deserialize_with = "or_default")]
     template: Template,
+    #[serde(rename = "podManagementPolicy", deserialize_with = "or_default")]
+    pod_management: String,
+    #[serde(deserialize_with = "or_default")]
+    ordinals: WireOrdinals,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct WireOrdinals {
+    #[serde(deserialize_with = "or_default")]
+    start: i32,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -52,6 +63,7 @@ impl WireWorkload {
             owner: metadata.controller(interner, None),
             template_labels: spec.template.metadata.labels(interner),
             replica_failure: failure.map(|found| found.message.as_str().into()),
+            ordinals: Ordinals { start: spec.ordinals.start, parallel: spec.pod_management == "Parallel" },
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_young_pod_on_an_ill_node_is_not_starting() {
         Outlook::MayClear,
         "Budget shop/web (maxUnavailable 1 of 2) allows 0 evictions now: expected 2, healthy 1, desired 1. Unready: web-1 on \
          node-b (its node is not Ready).",
-        "repair web-1 on node-b",
+        "bring node-b back",
     );
 }
 
@@ -282,14 +282,75 @@ fn a_scale_that_could_not_be_read() {
     world.waits(
         "kv-0",
         Reason::BudgetExhausted,
-        Outlook::WillClear,
+        Outlook::MayClear,
         "Budget shop/web (maxUnavailable 1) allows 0 evictions now: expected 0, healthy 0, \
          desired 0. The scale of Store kv (“stores.db.example.dev \"kv\" is forbidden: \
          User \"ops\" cannot get resource \"stores/scale\"”) could not be read: the \
-         numbers are those reported.",
-        "nothing to change: wait until the replacements are Ready; to go faster let budget \
-         shop/web allow more at once",
+         numbers are those reported. No pod is away that would give the budget room when it is back.",
+        UNREAD,
     );
+}
+
+const UNREAD: &str = "let the scale of Store kv be read (the verb get on its scale subresource; with --from its object and \
+                      its CustomResourceDefinition): only that tells whether budget shop/web ever allows an eviction";
+
+/// Three pods of an owner whose scale nobody has read, and a budget with a status of those numbers.
+fn unread(field: &str, expected: i32, healthy: i32, desired: i32) -> World {
+    let store = || Some(owner("db.example.dev/v1", "Store", "kv"));
+    let world = World::new().pod("kv-0", store()).pod("kv-1", store()).pod("kv-2", store());
+    world.budget("web", field).change_budget(|budget| {
+        budget.status.expected_pods = expected;
+        budget.status.current_healthy = healthy;
+        budget.status.desired_healthy = desired;
+    })
+}
+
+#[test]
+fn without_a_scale_only_pods_that_are_away_are_waited_for() {
+    let said = |world: &World| {
+        let wait = world.judge("kv-0").wait.expect("it waits");
+        (wait.reason, wait.outlook)
+    };
+    unread("minAvailable: 3", 3, 3, 3).waits(
+        "kv-0",
+        Reason::BudgetExhausted,
+        Outlook::MayClear,
+        "Budget shop/web (minAvailable 3 of 3) allows 0 evictions now: expected 3, healthy 3, desired 3. The scale of Store \
+         kv could not be read. No pod is away that would give the budget room when it is back.",
+        UNREAD,
+    );
+    let slow = (Reason::BudgetExhausted, Outlook::WillClear);
+    let perhaps = (Reason::BudgetExhausted, Outlook::MayClear);
+    assert_eq!(said(&unread("maxUnavailable: 1", 3, 3, 2)), perhaps, "nobody knows why it allows none");
+    // One starts: with it there is room, if the budget does not require it.
+    let starts = |pod: &mut Pod| (pod.ready, pod.created) = (false, Some(ago(5)));
+    assert_eq!(said(&unread("maxUnavailable: 1", 3, 2, 2).change("kv-2", starts)), slow);
+    assert_eq!(said(&unread("minAvailable: 2", 3, 2, 2).change("kv-2", starts)), slow);
+    assert_eq!(said(&unread("minAvailable: 3", 3, 2, 3).change("kv-2", starts)), perhaps);
+    // One is gone, and the controller knows that its owner wants it.
+    assert_eq!(said(&unread("maxUnavailable: 1", 3, 2, 2).without("kv-2")), slow);
+}
+
+#[test]
+fn a_budget_that_requires_all_pods_needs_no_scale() {
+    let all = |field: &str| unread(field, 3, 3, 3);
+    all("maxUnavailable: 0").waits(
+        "kv-0",
+        Reason::BudgetNeverAllows,
+        Outlook::NeverClears,
+        "Budget shop/web (maxUnavailable 0) can never allow an eviction: it requires as many healthy pods as Store kv \
+         wants, however many that is.",
+        "in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0",
+    );
+    for field in ["maxUnavailable: 0%", "minAvailable: 100%", "minAvailable: 101%"] {
+        assert_eq!(all(field).reason("kv-0"), Some(Reason::BudgetNeverAllows), "{field}");
+    }
+    for field in ["maxUnavailable: 1%", "minAvailable: 99%", "minAvailable: 3"] {
+        assert_eq!(all(field).reason("kv-0"), Some(Reason::BudgetExhausted), "{field}");
+    }
+    // A pod without a controller comes on top, and an owner that wants none deletes its pods.
+    assert_eq!(all("maxUnavailable: 0").pod("lone", None).reason("kv-0"), Some(Reason::BudgetExhausted));
+    assert_eq!(unread("maxUnavailable: 0", 0, 0, 0).reason("kv-0"), Some(Reason::BudgetExhausted));
 }
 
 #[test]

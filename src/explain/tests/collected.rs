@@ -39,7 +39,8 @@ fn a_node_out_of_service_has_its_pods_collected() {
             Reason::KubeletUnreachable,
             Outlook::MayClear,
             &kept,
-            "see to it that whoever set example.com/backup removes it from metadata.finalizers of pod shop/web-0",
+            "find out why whoever set example.com/backup does not remove it; if its work is done, remove it from \
+             metadata.finalizers of pod shop/web-0",
         );
     }
 }
@@ -128,4 +129,63 @@ fn an_unready_pod_of_a_node_that_is_gone_is_told_so() {
     assert_eq!(wait.reason, Reason::BudgetUnhealthy);
     let told = "web-0 on node-a (its node is gone, and pod garbage collection deletes it)";
     assert!(wait.message.contains(told), "{}", wait.message);
+}
+
+fn budgeted(world: World) -> World {
+    world.budget("web", "maxUnavailable: 1")
+}
+
+fn overdue() -> World {
+    budgeted(going("True", false, ago(600)))
+}
+
+fn held_by_a_finalizer() -> World {
+    let confirmed = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(600), grace_seconds: 0 });
+    budgeted(held_by(going("True", false, ago(600)), "example.com/hold").change("web-0", confirmed))
+}
+
+/// What is said of a pod that waits for one of its stateful set that does not go.
+#[test]
+fn a_pod_that_does_not_go_is_no_slow_one_for_its_siblings() {
+    let head = "Budget shop/web (maxUnavailable 1 of 2) allows 0 evictions now: expected 2, healthy 1, desired 1. Being \
+                replaced or starting: web-0 on node-a (terminating, and";
+    let perhaps = |world: World, fate: &str, remedy: &str| {
+        let message = format!("{head} {fate}).");
+        world.waits("web-1", Reason::BudgetExhausted, Outlook::MayClear, &message, remedy);
+    };
+    perhaps(
+        overdue(),
+        "overdue since 2026-12-01T09:50:30Z",
+        "look at the kubelet and the container runtime of node-a: what keeps web-0 alive?",
+    );
+    let finalizer = "its object is still there, because the finalizer example.com/hold keeps it";
+    let remove = "find out why whoever set example.com/hold does not remove it; if its work is done, remove it from \
+                  metadata.finalizers of pod shop/web-0";
+    perhaps(held_by_a_finalizer(), finalizer, remove);
+    // Kubelets say of deleted pods that they have finished.
+    perhaps(
+        budgeted(held_by_a_finalizer().change("web-0", |pod| pod.phase = PodPhase::Succeeded)),
+        finalizer,
+        remove,
+    );
+    perhaps(budgeted(held_by(going("Unknown", true, ago(-20)), "example.com/hold")), finalizer, remove);
+    // In time, it is only slow; and when it is overdue is when to look again.
+    let world = budgeted(going("True", false, ago(-20)));
+    let judgement = world.judge("web-1");
+    assert_eq!(judgement.changes_at, Some(ago(-50)));
+    assert_eq!(judgement.wait.map(|wait| wait.outlook), Some(Outlook::WillClear));
+}
+
+/// The pods of other controllers are replaced while they are going; but when they will be gone nobody knows.
+#[test]
+fn an_overdue_pod_that_is_replaced_is_called_overdue() {
+    let world = World::new().deployment("web", 2);
+    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(600), grace_seconds: 30 });
+    let starts = |pod: &mut Pod| (pod.ready, pod.created) = (false, Some(ago(5)));
+    let world = world.pod("web-7d-2", Some(owner("apps/v1", "ReplicaSet", "web-7d")));
+    let world = world.change("web-7d-0", going).change("web-7d-2", starts).budget("web", "maxUnavailable: 1");
+    let wait = world.judge("web-7d-1").wait.expect("it waits");
+    assert_eq!((wait.reason, wait.outlook), (Reason::BudgetExhausted, Outlook::WillClear));
+    let said = "web-7d-0 on node-a (terminating, and overdue since 2026-12-01T09:50:30Z)";
+    assert!(wait.message.contains(said), "{}", wait.message);
 }

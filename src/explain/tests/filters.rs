@@ -116,6 +116,39 @@ fn each_permission_stands_for_itself() {
     assert_eq!(world.judge("lone").treatment, Treatment::Refuse);
 }
 
+/// One change is not followed by the discovery of the next.
+#[test]
+fn what_budgets_have_against_it_is_said_at_once() {
+    let in_plan = "set spec.pods.emptyDir: Evict in the plan if that data may be lost";
+    let remedy = |world: World| {
+        let world = world.change("web-0", |pod| pod.empty_dirs = ["cache"].map(Text::from).into());
+        let wait = world.judge("web-0").wait.expect("it waits");
+        assert_eq!(wait.reason, Reason::LocalData);
+        wait.remedy.strip_prefix(in_plan).expect("the plan comes first").to_owned()
+    };
+    let web = || World::new().stateful_set("web", 2);
+    assert_eq!(remedy(web().budget("web", "maxUnavailable: 1")), "");
+    assert_eq!(
+        remedy(web().budget("web", "maxUnavailable: 0")),
+        "; its budget holds it, too: in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0"
+    );
+    assert_eq!(
+        remedy(web().budget("gold", "maxUnavailable: 1").budget("silver", "maxUnavailable: 1")),
+        "; its budgets hold it, too: keep one of shop/gold and shop/silver: delete the others, or let their \
+         selectors leave this pod out"
+    );
+    // Of a budget that counts none the plan's leave alone would be no help.
+    let wait = World::new().pod("lone", None).budget("web", "maxUnavailable: 1").judge("lone").wait;
+    assert_eq!(
+        wait.map(|wait| wait.remedy).as_deref(),
+        Some(
+            "let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in the \
+             plan; its budget holds it, too: in budget shop/web write minAvailable: 0 instead of \
+             maxUnavailable: 1"
+        )
+    );
+}
+
 #[test]
 fn a_pod_that_goes_already_is_not_refused() {
     let deletion = Deletion { at: ago(-20), grace_seconds: 30 };

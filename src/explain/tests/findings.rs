@@ -167,3 +167,17 @@ fn stale() {
         "check that kube-controller-manager runs and is not overloaded",
     );
 }
+
+#[test]
+fn of_three_budgets_one_is_kept() {
+    let world = World::new().stateful_set("web", 1).budget("web", "maxUnavailable: 1");
+    let world = world.budget("a", "maxUnavailable: 1").budget("b", "maxUnavailable: 1");
+    let patience = Patience::default();
+    let explainer = Explainer::new(&world.cluster, NOW, &patience);
+    let key = BudgetKey { namespace: "shop".into(), name: "web".into() };
+    let found = explainer.findings(world.cluster.budget(&key).expect("the budget is there"));
+    let remedies: Vec<&str> = found.iter().map(|found| found.remedy.as_str()).collect();
+    let keep = "of shop/web, shop/a and shop/b keep one that selects these pods: delete the others, or narrow their \
+                selectors";
+    assert_eq!(remedies, [keep]);
+}

@@ -105,6 +105,20 @@ fn a_stateful_set_creates_its_pods_in_order() {
          waits for web-0 on node-a (CrashLoopBackOff, 5 restarts).",
         "repair web-0 on node-a",
     );
+    // What is behind the one that is missing is not waited for, and one that creates all at once waits for none.
+    let events = "read the events of StatefulSet web (kubectl describe statefulset web -n shop), and check that \
+                  kube-controller-manager runs";
+    let behind = || World::new().stateful_set("web", 3).without("web-1").crashing("web-2");
+    let behind = behind().budget("web", "maxUnavailable: 1").seen_for(30, "web-0");
+    assert_eq!(behind.judge("web-0").wait.map(|wait| wait.remedy).as_deref(), Some(events));
+    let mut world = World::new().stateful_set("web", 3).without("web-2").crashing("web-0");
+    let set = workload(WorkloadKind::StatefulSet, "web", 3, None);
+    let ordinals = Ordinals { parallel: true, ..Ordinals::default() };
+    world.cluster.apply_workload(Workload { ordinals, ..set });
+    let wait = world.budget("web", "maxUnavailable: 1").seen_for(30, "web-1").judge("web-1").wait;
+    let wait = wait.expect("it waits");
+    assert!(wait.message.ends_with("and none is being created since 2026-12-01T09:59:30Z at the latest."));
+    assert_eq!(wait.remedy, events);
     // And each only when the one of its name is gone.
     let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-600), grace_seconds: 900 });
     let world = World::new().stateful_set("web", 3).change("web-2", going).budget("web", "maxUnavailable: 1");

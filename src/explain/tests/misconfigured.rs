@@ -92,7 +92,7 @@ fn a_budget_over_daemon_set_pods() {
          controller cannot compute it: “daemonsets.apps does not implement the scale \
          subresource”. In the way: agent-x on node-a (DaemonSet agent).",
         "narrow the selector of budget shop/web so that it leaves out the pods of \
-         DaemonSet agent, or write minAvailable as a number of pods",
+         DaemonSet agent, or in budget shop/web write minAvailable: 1 instead of maxUnavailable: 1",
     );
 }
 
@@ -102,7 +102,7 @@ fn a_budget_over_a_kind_without_scale() {
     let mut world = World::new().pod("kv-0", Some(store.clone())).pod("kv-1", Some(store.clone()));
     let message = "stores.db.example.dev does not implement the scale subresource";
     world.cluster.record_scale(store.uid, Scale::NoScale(message.into()));
-    let world = world.budget("web", "maxUnavailable: 1");
+    world = world.budget("web", "maxUnavailable: 1");
     world.waits(
         "kv-0",
         Reason::BudgetSyncFailed,
@@ -110,9 +110,23 @@ fn a_budget_over_a_kind_without_scale() {
         "Budget shop/web (maxUnavailable 1) allows 0 evictions because the disruption \
          controller cannot compute it: “stores.db.example.dev does not implement the scale \
          subresource”. In the way: kv-0 on node-a (Store kv) and kv-1 on node-a (Store kv).",
-        "write minAvailable in budget shop/web as a number of pods, or let the kind Store \
-         serve the scale subresource",
+        "in budget shop/web write minAvailable: 1 instead of maxUnavailable: 1, or let the kind Store serve the scale \
+         subresource",
     );
+    // As many as are asked for, of the pods that are there; and one less than these at most.
+    for (asked, number) in [
+        ("minAvailable: 50%", 1),
+        ("minAvailable: 100%", 1),
+        ("maxUnavailable: 0", 1),
+        ("maxUnavailable: 100%", 0),
+    ] {
+        world = world.budget("web", asked);
+        let wait = world.judge("kv-0").wait.expect("it waits");
+        assert!(
+            wait.remedy.starts_with(&format!("in budget shop/web write minAvailable: {number} ")),
+            "{asked}"
+        );
+    }
     // The same, told only by the controller: from files nobody can ask for the scale.
     let world = World::new().pod("kv-0", Some(owner("db.example.dev/v1", "Store", "kv")));
     let world = world.budget("web", "maxUnavailable: 1").change_budget(|budget| {
@@ -229,7 +243,7 @@ fn a_budget_over_one_pod_of_several_owners_or_none() {
         Reason::BudgetNeverAllows,
         Outlook::NeverClears,
         "Budget shop/web (minAvailable 1 of 1) can never allow an eviction: it requires 1 \
-         healthy pod, and StatefulSet db (3 replicas) can have 1 at most.",
+         healthy pod, and StatefulSet db (3 replicas, of which the budget selects 1) can have 1 at most.",
         "in budget shop/web write minAvailable: 0 instead of minAvailable: 1 (its only pod \
          is then down while it moves)",
     );
@@ -280,4 +294,42 @@ fn a_pod_without_a_controller_stays_when_all_owners_want_none() {
         "in budget shop/web write minAvailable: 0 instead of maxUnavailable: 0",
     );
     assert_eq!(world.reason("web-0"), Some(Reason::OwnerScalingDown));
+}
+
+#[test]
+fn what_is_misspelt_in_a_budget_only_a_person_can_mend() {
+    for field in ["maxUnavailable: 1.5%", "maxUnavailable: x", "minAvailable: %", "minAvailable: -1"] {
+        let wait = World::new().stateful_set("web", 3).budget("web", field).judge("web-0").wait;
+        let wait = wait.expect("it waits");
+        assert_eq!((wait.reason, wait.outlook), (Reason::BudgetSyncFailed, Outlook::NeverClears), "{field}");
+        let written = field.split(':').next().unwrap_or_default();
+        let remedy = format!(
+            "in budget shop/web write a number of pods, such as {written}: 1, or a whole percentage, such as {written}: \
+             \"50%\""
+        );
+        assert_eq!(wait.remedy, remedy, "{field}");
+    }
+}
+
+#[test]
+fn a_budget_over_one_pod_of_several_says_that_it_is_one() {
+    let mut world = World::new().deployment("web", 3);
+    let other = labels(&[("app", "other")]);
+    for (kind, name, of) in [
+        (WorkloadKind::ReplicaSet, "web-7d", Some(owner("apps/v1", "Deployment", "web"))),
+        (WorkloadKind::Deployment, "web", None),
+    ] {
+        let template_labels = other.clone();
+        world.cluster.apply_workload(Workload { template_labels, ..workload(kind, name, 3, of) });
+    }
+    for pod in ["web-7d-1", "web-7d-2"] {
+        let labels = other.clone();
+        world = world.change(pod, |pod| pod.labels = labels);
+    }
+    let wait = world.budget("web", "maxUnavailable: 1").judge("web-7d-0").wait.expect("it waits");
+    assert_eq!(
+        wait.message,
+        "Budget shop/web (maxUnavailable 1 of 3) can never allow an eviction: it requires 2 healthy pods, and Deployment web \
+         (3 replicas, of which the budget selects 1) can have 1 at most."
+    );
 }

@@ -21,7 +21,7 @@ use crate::api::{Eviction, Outlook, PodPolicy, Reason};
 use crate::budget;
 use crate::cluster::{
     Amount, BudgetKey, Cluster, ContainerTrouble, DaemonSet, Deletion, Job, Labels, Namespace, Node,
-    Operator, OwnerRef, Pdb, PdbStatus, Pod, PodKey, PodPhase, Requirement, Scale, Selector, Text,
+    Operator, Ordinals, OwnerRef, Pdb, PdbStatus, Pod, PodKey, PodPhase, Requirement, Scale, Selector, Text,
     UnhealthyPolicy, Workload, WorkloadKind,
 };
 
@@ -209,6 +209,7 @@ fn workload(kind: WorkloadKind, name: &str, replicas: i32, of: Option<OwnerRef>)
         owner: of.map(Arc::new),
         template_labels: labels(&[("app", "web")]),
         replica_failure: None,
+        ordinals: Ordinals::default(),
     }
 }
 

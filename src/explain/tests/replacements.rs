@@ -69,6 +69,13 @@ fn replacements_that_cannot_be_created() {
     world.budget("web", "maxUnavailable: 1").goes("web-7d-0");
 }
 
+/// A stateful set with one pod too many, of which two crash.
+fn one_by_one() -> World {
+    let mut world = World::new().stateful_set("web", 3).crashing("web-1").crashing("web-2");
+    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
+    world.budget("web", "minAvailable: 50%")
+}
+
 #[test]
 fn an_owner_that_scales_down() {
     let mut world = World::new().stateful_set("web", 2).crashing("web-1");
@@ -85,9 +92,21 @@ fn an_owner_that_scales_down() {
     let mut world = World::new().stateful_set("web", 3).crashing("web-1");
     world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
     world.budget("web", "minAvailable: 50%").goes("web-0");
-    let mut world = World::new().stateful_set("web", 3).crashing("web-1").crashing("web-2");
-    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
-    world.budget("web", "minAvailable: 50%").waits(
+    let mut world = one_by_one();
+    world.waits(
+        "web-0",
+        Reason::OwnerScalingDown,
+        Outlook::MayClear,
+        "Budget shop/web (minAvailable 50% of 2 = 1) allows 0 evictions now: expected 2, healthy 1, desired 1. StatefulSet \
+         web is scaling down: it wants 2 pods and has 3; its controller deletes the others itself, one by one, and none \
+         while another is not Ready: it waits for web-1 on node-a (CrashLoopBackOff, 5 restarts).",
+        "repair web-1 on node-a",
+    );
+    // All at once, whatever ails the others.
+    let ordinals = Ordinals { parallel: true, ..Ordinals::default() };
+    let set = workload(WorkloadKind::StatefulSet, "web", 2, None);
+    world.cluster.apply_workload(Workload { ordinals, ..set });
+    world.waits(
         "web-0",
         Reason::OwnerScalingDown,
         Outlook::WillClear,
@@ -96,6 +115,39 @@ fn an_owner_that_scales_down() {
          deletes the others itself.",
         "nothing to change: wait until StatefulSet web has scaled down",
     );
+}
+
+/// A stateful set that takes its pods one by one deletes the first unhealthy one that is too many, and no pod behind it.
+#[test]
+fn a_stateful_set_scales_down_past_one_unready_pod() {
+    let outlook = |world: World, replicas, start| {
+        let mut world = world;
+        let set = workload(WorkloadKind::StatefulSet, "web", replicas, None);
+        let ordinals = Ordinals { start, ..Ordinals::default() };
+        world.cluster.apply_workload(Workload { ordinals, ..set });
+        let world = world.budget("web", "maxUnavailable: 1");
+        let wait = world.judge("web-0").wait.expect("it waits");
+        (wait.reason, wait.outlook, wait.remedy)
+    };
+    let five = || World::new().stateful_set("web", 5);
+    let starts = |pod: &mut Pod| (pod.ready, pod.created) = (false, Some(ago(5)));
+    let slow = |world, replicas, start| {
+        let (reason, outlook, _) = outlook(world, replicas, start);
+        assert_eq!((reason, outlook), (Reason::OwnerScalingDown, Outlook::WillClear));
+    };
+    let perhaps = |world, replicas, start, pod| {
+        let (reason, outlook, remedy) = outlook(world, replicas, start);
+        assert_eq!((reason, outlook), (Reason::OwnerScalingDown, Outlook::MayClear));
+        assert!(remedy.contains(pod), "{remedy}");
+    };
+    slow(five().crashing("web-4").change("web-1", starts), 4, 0);
+    perhaps(five().crashing("web-4").crashing("web-1"), 4, 0, "repair web-1 on node-a");
+    // The first unhealthy one of those that are too many is deleted, and then the next is the first.
+    let three = || five().change("web-1", starts);
+    slow(three().crashing("web-4").change("web-3", starts), 3, 0);
+    perhaps(three().crashing("web-4").crashing("web-3"), 3, 0, "repair web-4 on node-a");
+    // Which are too many depends on where the ordinals start.
+    perhaps(five().crashing("web-4").change("web-1", starts), 4, 1, "web-4");
 }
 
 /// Each of two pods alone would leave the budget its room, and together they do not: time does not help.

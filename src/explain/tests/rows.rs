@@ -16,6 +16,11 @@ fn worlds() -> Vec<(&'static str, World, &'static str)> {
             "web-7d-0",
         ),
         ("Forbidden/MayClear", refused::before_the_authorizer_is_asked(), "web-0"),
+        (
+            "BudgetSyncFailed/NeverClears/misspelt",
+            World::new().stateful_set("web", 2).budget("web", "maxUnavailable: 1.5%"),
+            "web-0",
+        ),
     ]
 }
 

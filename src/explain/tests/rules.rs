@@ -146,3 +146,33 @@ fn a_pod_that_would_return_to_its_node_is_not_evicted_in_vain() {
     world.change("web-0", anywhere).goes("web-0");
     World::new().stateful_set("web", 2).change("web-0", tolerates).change("web-0", kept).goes("web-0");
 }
+
+/// That no node but its own may have a pod is said only where all nodes are known.
+#[test]
+fn nothing_is_said_of_nodes_that_are_missing() {
+    let tolerations = vec![Toleration { exists: true, ..Toleration::default() }];
+    let placement = Placement { tolerations, ..Placement::default() };
+    let world = World::new().stateful_set("web", 2);
+    let mut world = world.change("web-0", |pod| pod.placement = Some(Arc::new(placement)));
+    world.goes("web-0");
+    world.cluster.delete_node("node-b");
+    assert_eq!(world.reason("web-0"), Some(Reason::ReturnsToNode), "there is only one node");
+    world.cluster.miss_nodes();
+    world.goes("web-0");
+}
+
+/// Time does not help where a budget would hold it after that time as well.
+#[test]
+fn a_pod_that_is_protected_for_a_while_by_a_budget_that_never_allows() {
+    let hour = protected("1h", Some(SignedDuration::from_hours(1)));
+    let world = World::new().stateful_set("web", 2).change("web-0", |pod| {
+        (pod.created, pod.protection) = (Some(ago(60)), Some(Box::new(hour)));
+    });
+    let said = |world: &World| {
+        let wait = world.judge("web-0").wait.expect("it waits");
+        (wait.reason, wait.outlook, wait.remedy.contains("write maxUnavailable: 1"))
+    };
+    assert_eq!(said(&world), (Reason::Protected, Outlook::WillClear, false));
+    let world = world.budget("web", "maxUnavailable: 0");
+    assert_eq!(said(&world), (Reason::Protected, Outlook::NeverClears, true));
+}

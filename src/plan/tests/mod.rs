@@ -32,8 +32,8 @@ use super::{Action, Decisions, Evict, NodeChange, Plans, Settings, decide};
 use crate::api::{DrainPlan, DrainPlanStatus, NodePhase, NodeStatus, PlanPhase, names};
 use crate::budget::recompute;
 use crate::cluster::{
-    Amount, BudgetKey, Cluster, InFlight, Labels, Node, Operator, OwnerRef, Pdb, PdbStatus, Pod, PodPhase,
-    Requirement, RestartPolicy, Right, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
+    Amount, BudgetKey, Cluster, InFlight, Labels, Node, Operator, Ordinals, OwnerRef, Pdb, PdbStatus, Pod,
+    PodPhase, Requirement, RestartPolicy, Right, Selector, Text, UnhealthyPolicy, Workload, WorkloadKind,
 };
 
 const START: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -395,6 +395,7 @@ fn workload(name: &str, replicas: i32) -> Workload {
         owner: None,
         template_labels: Labels::new([("app".into(), name.into())]),
         replica_failure: None,
+        ordinals: Ordinals::default(),
     }
 }
 

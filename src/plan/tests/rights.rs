@@ -1,7 +1,7 @@
 //! No node is touched without the right to evict its pods.
 
 use super::*;
-use crate::cluster::Rights;
+use crate::cluster::{Rights, Scale};
 
 fn denied() -> Right {
     Right::Denied { user: "drainer".into(), why: Text::default() }
@@ -35,6 +35,39 @@ fn the_right_is_asked_for_before_a_node_is_started() {
     world.cluster.rights = Rights::default();
     world.run(None);
     assert_eq!(world.phase("p"), PlanPhase::Completed);
+}
+
+/// How many pods an owner wants may say that its budget never allows.
+#[test]
+fn the_scale_is_asked_for_before_a_node_is_started() {
+    let owner = || OwnerRef {
+        api_version: "db.example.dev/v1".into(),
+        kind: "Store".into(),
+        name: "kv".into(),
+        uid: "uid-of-kv".into(),
+    };
+    let answered = |replicas| {
+        let budget = Some(("minAvailable", 2));
+        let mut world = World::new().node("a").service("kv", &["a", "a"], budget);
+        for name in ["kv-0", "kv-1"] {
+            let key = crate::cluster::PodKey { namespace: "shop".into(), name: name.into() };
+            let mut pod = Pod::clone(world.cluster.pod(&key).unwrap());
+            pod.owner = Some(Arc::new(owner()));
+            world.cluster.apply_pod(pod);
+        }
+        let mut world = world.plan("p", &over(&["a"], &json!({})));
+        assert_eq!(world.decide().scales, [("shop".into(), owner())]);
+        world.wait(3600);
+        world.step();
+        assert!(world.changes.is_empty());
+        assert_eq!(world.status("p").idle_since, None);
+        world.cluster.record_scale(owner().uid, Scale::Replicas { uid: owner().uid, replicas });
+        assert_eq!(world.decide().scales, []);
+        world.step();
+        world
+    };
+    assert_eq!(answered(2).node_status("p", "a").reason.as_deref(), Some("Blocked"), "it never allows");
+    assert_eq!(answered(3).node_status("p", "a").phase, NodePhase::Draining, "it may");
 }
 
 #[test]
