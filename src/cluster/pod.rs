@@ -66,6 +66,16 @@ pub struct Deletion {
     pub at: Timestamp,
     /// `deletionGracePeriodSeconds`; 0 once the kubelet has confirmed the end.
     pub grace_seconds: i64,
+    /// Containers of it had not ended by then.
+    pub cut_short: bool,
+}
+
+impl Deletion {
+    /// When it was asked for; a shorter grace period moves `deletionTimestamp`, too (`rest/delete.go: BeforeDelete`).
+    #[must_use]
+    pub fn asked(&self) -> Timestamp {
+        self.at.saturating_sub(SignedDuration::from_secs(self.grace_seconds)).unwrap_or(self.at)
+    }
 }
 
 /// The controller of an object.
@@ -141,6 +151,12 @@ impl Pod {
     #[must_use]
     pub fn finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+    /// The same, and not because it was deleted: kubelets give deleted pods such a phase once their containers have ended
+    /// (`kubelet_pods.go: generateAPIPodStatus`), a while before their objects go.
+    #[must_use]
+    pub fn finished_by_itself(&self) -> bool {
+        self.finished() && self.deletion.is_none_or(|deletion| !deletion.cut_short)
     }
     /// Deleted, but its object is still there.
     #[must_use]

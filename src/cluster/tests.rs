@@ -87,6 +87,35 @@ fn what_is_read_of_a_pod() {
 }
 
 #[test]
+fn finished_by_itself_or_because_it_was_deleted() {
+    let finished = |deleted: &str, containers: &str| {
+        let pod = format!(
+            r#"{{"metadata": {{"namespace": "shop", "name": "a", {deleted}}},
+            "status": {{"phase": "Failed", "containerStatuses": [{containers}]}}}}"#
+        );
+        let mut cluster = Cluster::new();
+        cluster.observe(Change::Applied(Raw::decode(ObjectKind::Pod, &pod)));
+        let pod = cluster.pod(&key("a")).expect("the pod");
+        assert!(pod.finished());
+        pod.finished_by_itself()
+    };
+    let ended = |at: &str| format!(r#"{{"state": {{"terminated": {{"finishedAt": "{at}"}}}}}}"#);
+    let (before, after) = (ended("2026-01-01T09:59:59Z"), ended("2026-01-01T10:00:00Z"));
+    assert!(finished(r#""uid": "u""#, &after));
+    // Asked for at 10:00:00, and confirmed or not.
+    for deleted in [
+        r#""deletionTimestamp": "2026-01-01T10:00:30Z", "deletionGracePeriodSeconds": 30"#,
+        r#""deletionTimestamp": "2026-01-01T10:00:00Z", "deletionGracePeriodSeconds": 0"#,
+    ] {
+        assert!(finished(deleted, ""), "a kubelet has refused it");
+        assert!(finished(deleted, &before));
+        assert!(!finished(deleted, &after));
+        assert!(!finished(deleted, &format!("{before}, {after}")));
+        assert!(!finished(deleted, r#"{"state": {"running": {}}}"#), "its node is lost");
+    }
+}
+
+#[test]
 fn just_starting() {
     let created: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
     let starting = |containers: &str, minutes| {

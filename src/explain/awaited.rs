@@ -8,8 +8,12 @@ impl Explainer<'_> {
     /// when it has no node; or why none is created.
     #[must_use]
     pub fn lacks(&self, owner: &OwnerRef, wanted: i32) -> String {
-        let pods: Vec<&Pod> =
-            self.cluster.pods_of(&owner.uid).map(AsRef::as_ref).filter(|pod| !pod.finished()).collect();
+        let pods: Vec<&Pod> = self
+            .cluster
+            .pods_of(&owner.uid)
+            .map(AsRef::as_ref)
+            .filter(|pod| !pod.finished_by_itself())
+            .collect();
         let ready = pods.iter().filter(|pod| pod.ready && !pod.terminating()).count();
         let mut missing: Vec<&Pod> =
             pods.iter().copied().filter(|pod| !pod.ready || pod.terminating()).collect();

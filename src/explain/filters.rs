@@ -19,7 +19,7 @@ pub(super) fn treatment(
         || rules::protected(pod, policy, now)
         || (managed_by(cluster, pod).is_none() && refuses(policy.unmanaged))
         || (!pod.empty_dirs.is_empty() && refuses(policy.empty_dir));
-    if pod.mirror || pod.finished() || belongs_to_node(cluster, pod) || action == PodAction::Skip {
+    if pod.mirror || pod.finished_by_itself() || belongs_to_node(cluster, pod) || action == PodAction::Skip {
         Treatment::Ignore
     } else if refused && !pod.terminating() {
         Treatment::Refuse

@@ -126,7 +126,7 @@ mod tests {
             let taints = if tainted { vec![taint] } else { Vec::new() };
             cluster.apply_node(Node { name: "a".into(), ready: ready.into(), taints, ..Node::default() });
         }
-        let deletion = Deletion { at: Timestamp::UNIX_EPOCH, grace_seconds: 30 };
+        let deletion = Deletion { at: Timestamp::UNIX_EPOCH, grace_seconds: 30, cut_short: true };
         let pod =
             Pod { name: "web-0".into(), node: Some("a".into()), deletion: Some(deletion), ..Pod::default() };
         (cluster, pod)

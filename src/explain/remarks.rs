@@ -35,7 +35,7 @@ fn left_alone(pod: &Pod) -> String {
         return "Left alone: it mirrors a static pod.".to_owned();
     }
     match &pod.owner {
-        _ if pod.finished() => "Left alone: it has finished.".to_owned(),
+        _ if pod.finished_by_itself() => "Left alone: it has finished.".to_owned(),
         Some(owner) => format!("Left alone: it belongs to {} {}.", owner.kind, owner.name),
         None => "Left alone.".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! Pods that no budget selects, when a plan moves those of one owner one by one.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::case::Case;
 use super::{Said, Treatment, owners, words};
@@ -58,14 +58,12 @@ fn away<'c>(case: &'c Case<'_, '_>) -> Option<(&'c OwnerRef, Timestamp, Option<&
         }
     };
     let mut alive = 0_usize;
-    let siblings = case
-        .cluster
-        .pods_in(&pod.namespace)
-        .filter(|other| other.owner.as_ref().is_some_and(|of| of.uid == owner.uid) && !other.finished());
+    let siblings = case.cluster.pods_in(&pod.namespace).filter(|other| {
+        other.owner.as_ref().is_some_and(|of| of.uid == owner.uid) && !other.finished_by_itself()
+    });
     for sibling in siblings {
         if let Some(deletion) = sibling.deletion {
-            let grace = SignedDuration::from_secs(deletion.grace_seconds);
-            consider(after(deletion.at.saturating_sub(grace).unwrap_or(deletion.at)), Some(sibling));
+            consider(after(deletion.asked()), Some(sibling));
             continue;
         }
         alive += 1;

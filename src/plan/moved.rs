@@ -209,5 +209,7 @@ fn is_untouched(cluster: &Cluster, owner: &MovedOwner, started: Option<Timestamp
         pods += 1;
         !pod.terminating() && pod.created < started
     };
-    owner.evicted == 0 && cluster.pods_of(&owner.uid).filter(|pod| !pod.finished()).all(old) && pods >= wanted
+    owner.evicted == 0
+        && cluster.pods_of(&owner.uid).filter(|pod| !pod.finished_by_itself()).all(old)
+        && pods >= wanted
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::api::DrainPlan;
 use crate::cluster::{
-    BudgetKey, Cluster, DaemonSet, Deletion, Job, Namespace, Node, Object, Pdb, Pod, PodKey, Text,
+    BudgetKey, Cluster, DaemonSet, Deletion, Job, Namespace, Node, Object, Pdb, Pod, PodKey, PodPhase, Text,
     VolumeAttachment, Workload,
 };
 
@@ -153,7 +153,11 @@ impl Store {
         }
         self.edit_pod(key, |pod| {
             pod.ready = false;
-            pod.deletion = Some(Deletion { at: whole_second(now), grace_seconds: 0 });
+            let cut_short = pod.deletion.map_or(!pod.finished(), |deletion| deletion.cut_short);
+            pod.deletion = Some(Deletion { at: whole_second(now), grace_seconds: 0, cut_short });
+            if pod.node.is_some() && !pod.finished() {
+                pod.phase = PodPhase::Failed;
+            }
         });
     }
     /// Deletes a pod as the server does: at once where no kubelet has a say, else with its grace period.
@@ -166,7 +170,9 @@ impl Store {
         // A second deletion can only shorten the first.
         let until = whole_second(now) + jiff::SignedDuration::from_secs(grace_seconds);
         if pod.deletion.is_none_or(|deletion| until < deletion.at) {
-            self.edit_pod(key, |pod| pod.deletion = Some(Deletion { at: until, grace_seconds }));
+            self.edit_pod(key, |pod| {
+                pod.deletion = Some(Deletion { at: until, grace_seconds, cut_short: true });
+            });
         }
     }
 

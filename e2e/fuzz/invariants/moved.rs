@@ -147,7 +147,7 @@ pub fn is_short(cluster: &Cluster, plan: &DrainPlan, owner: &MovedOwner) -> bool
         _ => return false,
     };
     let started = plan.status.as_ref().and_then(|status| status.started_at.as_ref()).map(|at| at.0);
-    let alive: Vec<_> = cluster.pods_of(&owner.uid).filter(|pod| !pod.finished()).collect();
+    let alive: Vec<_> = cluster.pods_of(&owner.uid).filter(|pod| !pod.finished_by_itself()).collect();
     let untouched = owner.evicted == 0
         && alive.iter().all(|pod| !pod.terminating() && pod.created < started)
         && i32::try_from(alive.len()).unwrap_or(i32::MAX) >= wants;

@@ -90,7 +90,8 @@ fn before<'a>(world: &World, cluster: &'a Cluster, own: &Pod) -> Vec<&'a str> {
         return Vec::new();
     }
     let stays = |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| cluster.daemon_set(&owner.uid).is_some());
-    let others = cluster.pods_on(node).filter(|pod| pod.uid != own.uid && !pod.mirror && !pod.finished());
+    let others =
+        cluster.pods_on(node).filter(|pod| pod.uid != own.uid && !pod.mirror && !pod.finished_by_itself());
     others.filter(|pod| !stays(pod)).map(|pod| &*pod.name).collect()
 }
 

@@ -181,7 +181,7 @@ fn must_leave(world: &World, node: &str) -> Vec<Text> {
     let stays = |owner: &str| cluster.daemon_set(owner).is_some();
     cluster
         .pods_on(node)
-        .filter(|pod| !pod.mirror && !pod.finished() && !is_skipped(world, pod))
+        .filter(|pod| !pod.mirror && !pod.finished_by_itself() && !is_skipped(world, pod))
         .filter(|pod| !pod.owner.as_ref().is_some_and(|owner| stays(&owner.uid)))
         .map(|pod| pod.uid.clone())
         .collect()

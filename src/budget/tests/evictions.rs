@@ -29,7 +29,9 @@ fn pods_that_no_budget_holds() {
     }
     change(&mut cluster, "db-0", |pod| pod.phase = PodPhase::Unknown);
     assert_eq!(cause(&cluster, "db-0"), (429, Cause::Exhausted));
-    change(&mut cluster, "db-0", |pod| pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30 }));
+    change(&mut cluster, "db-0", |pod| {
+        pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30, cut_short: true });
+    });
     assert_eq!(cause(&cluster, "db-0"), (201, Cause::NotCounted));
     change(&mut cluster, "db-1", |pod| pod.labels = labels(&[]));
     assert_eq!(cause(&cluster, "db-1"), (201, Cause::NoBudget));
@@ -129,7 +131,9 @@ fn room_is_the_smaller_of_both_less_what_is_in_flight() {
     send(&mut cluster, "db-0");
     assert_eq!(room_of(&cluster), 3);
     // The pod's own event comes before the budget's: it is not taken off twice.
-    change(&mut cluster, "db-0", |pod| pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30 }));
+    change(&mut cluster, "db-0", |pod| {
+        pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30, cut_short: true });
+    });
     assert_eq!(room_of(&cluster), 3);
     // A pod fell ill and the controller has not said so.
     change(&mut cluster, "db-1", |pod| pod.ready = false);

@@ -63,7 +63,9 @@ fn an_allowance_is_not_never() {
     // Unready is a moment, gone is not: nobody creates it again.
     change(&mut cluster, "extra", |pod| pod.ready = false);
     assert_eq!(three(&mut cluster, max_unavailable("0")), (6, 7, false));
-    change(&mut cluster, "extra", |pod| pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30 }));
+    change(&mut cluster, "extra", |pod| {
+        pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30, cut_short: true });
+    });
     assert_eq!(three(&mut cluster, max_unavailable("0")), (6, 6, true));
 }
 
@@ -143,7 +145,9 @@ fn an_owner_whose_pods_were_evicted_still_counts() {
 #[test]
 fn a_scale_of_zero_clears_by_itself() {
     let mut cluster = stateful_set(0, 2);
-    change(&mut cluster, "db-0", |pod| pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30 }));
+    change(&mut cluster, "db-0", |pod| {
+        pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30, cut_short: true });
+    });
     for budget in [max_unavailable("1"), min_available("50%"), min_available("2")] {
         assert!(!after_report(&mut cluster, budget).never);
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::budget::{scales_of, scales_wanted, unscaled_pods};
 
 fn terminate(pod: &mut Pod) {
-    pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30 });
+    pod.deletion = Some(Deletion { at: NOW, grace_seconds: 30, cut_short: true });
 }
 
 fn ago(seconds: i64) -> Timestamp {

@@ -83,7 +83,7 @@ fn cluster(scales: [i32; 3], pods: &[AnyPod], budget: &mut Pdb) -> Cluster {
         let mut pod = pod(&format!("p{number}"), reference);
         pod.phase = any.phase;
         pod.ready = any.ready;
-        pod.deletion = any.terminating.then_some(Deletion { at: NOW, grace_seconds: 30 });
+        pod.deletion = any.terminating.then_some(Deletion { at: NOW, grace_seconds: 30, cut_short: true });
         if let Some(ago) = any.disrupted {
             let since = Timestamp::from_second(NOW.as_second() - ago).expect("a time");
             budget.status.disrupted_pods.insert(pod.name.clone(), since);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -91,6 +92,20 @@ struct Container {
 #[serde(default)]
 struct State {
     waiting: Option<Waiting>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Terminated {
+    finished_at: Option<Timestamp>,
+}
+
+impl Container {
+    fn had_ended(&self, at: Timestamp) -> bool {
+        let finished = self.state.terminated.as_ref().and_then(|terminated| terminated.finished_at);
+        finished.is_some_and(|finished| finished < at)
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -120,6 +135,12 @@ impl WirePod {
             Some(known) => known.placement.clone(),
             None => placement::read(spec.node_selector, spec.affinity, &spec.tolerations, interner),
         };
+        let deletion = metadata.deletion_timestamp.map(|at| {
+            let grace_seconds = metadata.deletion_grace_period_seconds.unwrap_or_default();
+            let deletion = Deletion { at, grace_seconds, cut_short: false };
+            let lives = |container: &Container| !container.had_ended(deletion.asked());
+            Deletion { cut_short: status.container_statuses.iter().any(lives), ..deletion }
+        });
         Pod {
             namespace: known
                 .map_or_else(|| interner.text(&metadata.namespace), |known| known.namespace.clone()),
@@ -137,10 +158,7 @@ impl WirePod {
             phase: phase(&status.phase),
             ready,
             owner: metadata.controller(interner, known.and_then(|known| known.owner.as_ref())),
-            deletion: metadata.deletion_timestamp.map(|at| Deletion {
-                at,
-                grace_seconds: metadata.deletion_grace_period_seconds.unwrap_or_default(),
-            }),
+            deletion,
             finalizers: texts(metadata.finalizers.iter(), interner),
             mirror: metadata.annotations.kept.contains_key(MIRROR),
             empty_dirs: texts(

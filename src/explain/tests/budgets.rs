@@ -54,7 +54,8 @@ fn an_unready_pod_of_a_budget_that_wants_none() {
 fn an_unready_pod_does_not_explain_what_a_replacement_will_end() {
     // 1 of 10 crashes, 2 are being replaced: the two alone bring the budget back.
     let world = World::new().stateful_set("web", 10).crashing("web-9");
-    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30 });
+    let going =
+        |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30, cut_short: true });
     let young = |pod: &mut Pod| {
         pod.ready = false;
         pod.created = Some(ago(5));
@@ -407,7 +408,7 @@ fn fleet(going: usize) -> World {
     }
     for number in 0..going {
         world = world.change(&format!("fleet-{number}"), |pod| {
-            pod.deletion = Some(Deletion { at: ago(-30), grace_seconds: 30 });
+            pod.deletion = Some(Deletion { at: ago(-30), grace_seconds: 30, cut_short: true });
         });
     }
     let none = Scale::NoScale("fleets.example.com does not implement the scale subresource".into());

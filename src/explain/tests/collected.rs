@@ -12,7 +12,7 @@ fn going(ready: &str, tainted: bool, at: Timestamp) -> World {
     let taints = if tainted { vec![taint] } else { vec![] };
     world.cluster.apply_node(Node { name: "node-a".into(), ready: ready.into(), taints, ..Node::default() });
     world
-        .change("web-0", |pod| pod.deletion = Some(Deletion { at, grace_seconds: 30 }))
+        .change("web-0", |pod| pod.deletion = Some(Deletion { at, grace_seconds: 30, cut_short: true }))
         .change("web-1", |pod| pod.node = Some("node-b".into()))
 }
 
@@ -140,7 +140,8 @@ fn overdue() -> World {
 }
 
 fn held_by_a_finalizer() -> World {
-    let confirmed = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(600), grace_seconds: 0 });
+    let confirmed =
+        |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(600), grace_seconds: 0, cut_short: true });
     budgeted(held_by(going("True", false, ago(600)), "example.com/hold").change("web-0", confirmed))
 }
 
@@ -180,7 +181,8 @@ fn a_pod_that_does_not_go_is_no_slow_one_for_its_siblings() {
 #[test]
 fn an_overdue_pod_that_is_replaced_is_called_overdue() {
     let world = World::new().deployment("web", 2);
-    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(600), grace_seconds: 30 });
+    let going =
+        |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(600), grace_seconds: 30, cut_short: true });
     let starts = |pod: &mut Pod| (pod.ready, pod.created) = (false, Some(ago(5)));
     let world = world.pod("web-7d-2", Some(owner("apps/v1", "ReplicaSet", "web-7d")));
     let world = world.change("web-7d-0", going).change("web-7d-2", starts).budget("web", "maxUnavailable: 1");

@@ -151,9 +151,25 @@ fn what_budgets_have_against_it_is_said_at_once() {
 
 #[test]
 fn a_pod_that_goes_already_is_not_refused() {
-    let deletion = Deletion { at: ago(-20), grace_seconds: 30 };
+    let deletion = Deletion { at: ago(-20), grace_seconds: 30, cut_short: true };
     let world = World::new().pod("lone", None).change("lone", |pod| pod.deletion = Some(deletion));
     let judgement = world.judge("lone");
     assert_eq!(judgement.treatment, Treatment::Evict);
     assert_eq!(judgement.wait.map(|wait| wait.reason), Some(Reason::Terminating));
+}
+
+/// Kubelets give deleted pods a final phase when their containers have ended, and their objects go later, or never.
+#[test]
+fn a_pod_that_was_deleted_counts_until_it_is_gone() {
+    let held = |cut_short| {
+        let world = World::new().stateful_set("web", 2).change("web-0", |pod| {
+            (pod.phase, pod.ready) = (PodPhase::Failed, false);
+            pod.deletion = Some(Deletion { at: ago(20), grace_seconds: 0, cut_short });
+            pod.finalizers = ["example.com/hold"].map(Text::from).into();
+        });
+        let judgement = world.judge("web-0");
+        (judgement.treatment, judgement.wait.map(|wait| wait.reason))
+    };
+    assert_eq!(held(true), (Treatment::Evict, Some(Reason::FinalizerHolds)));
+    assert_eq!(held(false), (Treatment::Ignore, None), "it had finished before");
 }

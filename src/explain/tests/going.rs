@@ -5,7 +5,7 @@ use super::*;
 fn going(at: Timestamp, grace_seconds: i64) -> World {
     World::new()
         .stateful_set("web", 1)
-        .change("web-0", |pod| pod.deletion = Some(Deletion { at, grace_seconds }))
+        .change("web-0", |pod| pod.deletion = Some(Deletion { at, grace_seconds, cut_short: true }))
 }
 
 #[test]
@@ -113,7 +113,8 @@ fn a_terminating_namespace_refuses_and_deletes() {
     let world = with(None).budget("web", "maxUnavailable: 0");
     assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::NamespaceTerminating));
     // Once the pod is marked, it is Terminating.
-    let world =
-        with(None).change("web-0", |pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30 }));
+    let world = with(None).change("web-0", |pod| {
+        pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30, cut_short: true });
+    });
     assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::Terminating));
 }

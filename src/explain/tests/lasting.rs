@@ -120,7 +120,8 @@ fn a_stateful_set_creates_its_pods_in_order() {
     assert!(wait.message.ends_with("and none is being created since 2026-12-01T09:59:30Z at the latest."));
     assert_eq!(wait.remedy, events);
     // And each only when the one of its name is gone.
-    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-600), grace_seconds: 900 });
+    let going =
+        |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-600), grace_seconds: 900, cut_short: true });
     let world = World::new().stateful_set("web", 3).change("web-2", going).budget("web", "maxUnavailable: 1");
     assert_eq!(world.seen_for(60, "web-0").reason("web-0"), Some(Reason::BudgetExhausted));
 }

@@ -119,7 +119,8 @@ fn the_right_goes_before_budgets_and_after_what_is_going_anyway() {
     let wait = world.judge("web-0").wait.expect("it waits");
     assert_eq!(wait.reason, Reason::Forbidden);
     assert!(wait.message.contains("SelfSubjectAccessReview: “no opinion”"), "{}", wait.message);
-    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30 });
+    let going =
+        |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30, cut_short: true });
     let world = world.change("web-0", going);
     assert_eq!(world.judge("web-0").wait.map(|wait| wait.reason), Some(Reason::Terminating));
 }

@@ -34,7 +34,8 @@ fn a_replacement_without_a_node() {
     world.goes("pg-1");
     // It explains nothing as long as others bring the budget back.
     let world = World::new().stateful_set("pg", 4).change("pg-1", unschedulable);
-    let going = |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30 });
+    let going =
+        |pod: &mut Pod| pod.deletion = Some(Deletion { at: ago(-20), grace_seconds: 30, cut_short: true });
     let world = world.change("pg-2", going).budget("web", "maxUnavailable: 2");
     assert_eq!(world.judge("pg-0").wait.map(|wait| wait.reason), Some(Reason::BudgetExhausted));
 }

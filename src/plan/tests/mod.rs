@@ -205,6 +205,7 @@ impl World {
         pod.deletion = Some(crate::cluster::Deletion {
             at: self.now + SignedDuration::from_secs(30),
             grace_seconds: 30,
+            cut_short: true,
         });
         self.cluster.apply_pod(pod);
         self.report_budgets();
