@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use drainplan::api::{NodePhase, NodeReason, PlanPhase};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use kube::api::DeleteParams;
 use serde_json::json;
 
 use super::{PATIENCE, over, report, shared};
@@ -42,9 +43,9 @@ async fn machine_that_is_off(bed: Bed) -> Result<()> {
     // The name is taken, so that the budget has no room for the other pod, and time alone does not help.
     bed.shows_and_explains("BudgetExhausted/MayClear", &plan, &other.name_any()).await?;
 
-    // Somebody has made sure that the machine is off.
-    let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
-    bed.installation.testbed.kubectl(&["taint", "node", &a, taint]).await?;
+    // Somebody has made sure that the machine is off. The pods are collected every 20 s: right after a round, not before one.
+    collected(&bed).await?;
+    bed.installation.testbed.kubectl(&["taint", "node", &a, OUT_OF_SERVICE]).await?;
     bed.shows("KubeletUnreachable/WillClear", &plan, &name).await?;
     let status = plan.ends(PlanPhase::Completed, PATIENCE).await?;
     ensure!(status.nodes.iter().all(|node| node.phase == NodePhase::Done), "{:?}", status.nodes);
@@ -54,6 +55,20 @@ async fn machine_that_is_off(bed: Bed) -> Result<()> {
     ensure!([&lost, &other].iter().all(|pod| accepted.contains(&uid(*pod))), "{accepted:?}");
     bed.space.all_ready("db", 2).await?;
     Ok(())
+}
+
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+
+/// Awaits a round of the pod garbage collection, by a pod on another machine that is off.
+async fn collected(bed: &Bed) -> Result<()> {
+    let [node] = bed.nodes(["off"], 110).await?;
+    bed.space.pod("canary", &Template::new().only_on(&[&node])).await?;
+    bed.space.all_ready("canary", 1).await?;
+    bed.installation.testbed.kubelet(&node, "dead").await?;
+    bed.space.pods().delete("canary", &DeleteParams::default()).await?;
+    bed.installation.testbed.kubectl(&["taint", "node", &node, OUT_OF_SERVICE]).await?;
+    bed.space.pods_until("canary", "gone", <[Pod]>::is_empty).await?;
+    bed.delete_node(&node).await
 }
 
 async fn node_deleted_under_its_pods(bed: Bed) -> Result<()> {

@@ -270,6 +270,7 @@ async fn controller_manager_down(bed: Bed) -> Result<()> {
         bed.shows_and_explains("BudgetRefused/MayClear", &plan, "db-").await?;
         scale_down(&bed, 1).await?;
         bed.shows_and_explains("OwnerScalingDown/WillClear", &plan, "web-").await?;
+        bed.shows("OwnerScalingDown/MayClear/idle", &plan, "web-").await?;
         let told_before = plan.statuses();
         let called_slow = told_before.iter().flat_map(|status| &status.nodes).flat_map(|node| &node.waiting);
         let early = called_slow.filter(|pod| pod.reason == "BudgetExhausted");

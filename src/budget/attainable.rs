@@ -51,7 +51,8 @@ pub fn attainable_after(
 }
 
 /// As many healthy pods are required as the owners want, whatever that is.
-fn asks_for_all(budget: &Pdb) -> bool {
+#[must_use]
+pub fn asks_for_all(budget: &Pdb) -> bool {
     match (&budget.max_unavailable, &budget.min_available) {
         (Some(max), _) => scaled(max, 100).is_ok_and(|of_hundred| of_hundred <= 0),
         (None, Some(min @ Amount::Text(_))) => scaled(min, 100).is_ok_and(|of_hundred| of_hundred >= 100),

@@ -14,7 +14,7 @@ mod tests;
 mod verdict;
 
 pub use amount::is_amount;
-pub use attainable::{attainable, attainable_after};
+pub use attainable::{asks_for_all, attainable, attainable_after};
 pub use expected::{
     counts_by_scale, desired_of, recompute, scales_of, scales_wanted, selected, unscaled_pods,
 };

@@ -119,8 +119,11 @@ fn scale_subresource(cluster: &Cluster, pod: &Pod, owner: &OwnerRef, group: &str
         let Some(kind) = built_in.scaled else {
             return Found::Failed(Scale::no_subresource(built_in.resource));
         };
-        return workload(cluster, pod, owner, kind)
-            .map_or_else(nothing, |found| Found::Owner(scale_of(found)));
+        return match workload(cluster, pod, owner, kind) {
+            Some(found) => Found::Owner(scale_of(found)),
+            None if cluster.may_exist(&pod.namespace, kind, &owner.name) => Found::Unread,
+            None => nothing(),
+        };
     }
     if group == "extensions" {
         return Found::Failed(Scale::no_kind(owner));

@@ -53,6 +53,8 @@ pub struct Cluster {
     nodes: BTreeMap<Text, Arc<Node>>,
     /// There are nodes that are not among them.
     misses_nodes: bool,
+    /// There are owners of pods that are not among these.
+    misses_owners: bool,
     namespaces: HashMap<Text, Arc<Namespace>>,
     pods: HashMap<PodKey, Arc<Pod>>,
     /// The same pods once more, in order: a budget looks at all those of its namespace.
@@ -94,6 +96,10 @@ impl Cluster {
     /// From now on there may be nodes that are not known: files lack some, or whoever looks may not list them.
     pub fn miss_nodes(&mut self) {
         self.misses_nodes = true;
+    }
+    /// From now on there may be owners that are not known: nobody is asked, and files may lack them.
+    pub fn miss_owners(&mut self) {
+        self.misses_owners = true;
     }
     /// Adds or replaces a node.
     pub fn apply_node(&mut self, node: Node) {
@@ -301,7 +307,16 @@ impl Cluster {
     /// (`pkg/drain/filters.go: daemonSetFilter`).
     #[must_use]
     pub fn daemon_set_exists(&self, namespace: &str, name: &str) -> bool {
-        self.daemon_sets.values().any(|known| &*known.namespace == namespace && &*known.name == name)
+        // Files without any say nothing about them.
+        let unknown = self.misses_owners && self.daemon_sets.is_empty();
+        unknown || self.daemon_sets.values().any(|of| &*of.namespace == namespace && &*of.name == name)
+    }
+    /// Whether a workload that is not found here may exist all the same: files may lack it, unless they have another one
+    /// of its name.
+    #[must_use]
+    pub fn may_exist(&self, namespace: &str, kind: WorkloadKind, name: &str) -> bool {
+        let same = |of: &Workload| &*of.namespace == namespace && of.kind == kind && &*of.name == name;
+        self.misses_owners && !self.workloads.values().any(|of| same(of))
     }
     /// The Job of that uid.
     #[must_use]

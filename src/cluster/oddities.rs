@@ -16,6 +16,13 @@ pub enum Oddity {
         /// The generation and the numbers it reports.
         reported: [i64; 5],
     },
+    /// An owner has more pods than it wants.
+    Surplus {
+        /// Its uid.
+        owner: Text,
+        /// The pods it has, by name.
+        pods: Vec<Text>,
+    },
     /// An owner has fewer pods than it wants, and none is starting.
     Short {
         /// Its uid.

@@ -173,9 +173,17 @@ impl Controller {
         }
     }
 
+    /// What is asked again and again is logged when the answer is another one.
+    fn is_told(&self, outcome: &Outcome) -> bool {
+        let Outcome::Scale { owner, scale } = outcome else { return false };
+        self.agenda.cluster().scale(owner) == Some(scale)
+    }
+
     /// Takes in what came of an errand.
     fn conclude(&mut self, outcome: Outcome) {
-        log(&outcome, self.agenda.plans());
+        if !self.is_told(&outcome) {
+            log(&outcome, self.agenda.plans());
+        }
         let now = self.now();
         if let Some(told) = self.agenda.conclude(outcome, now) {
             report::publish(&self.parts.publisher, self.agenda.cluster(), &mut self.often, told);

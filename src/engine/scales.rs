@@ -11,6 +11,7 @@ use crate::cluster::{OwnerRef, Scale, Text};
 pub async fn read(client: &Client, namespace: &str, owner: &OwnerRef) -> Scale {
     match ask(client, namespace, owner).await {
         Ok(scale) => scale,
+        Err(kube::Error::Api(status)) => Scale::Unreadable(Text::from(status.message.as_str())),
         Err(error) => Scale::Unreadable(Text::from(error.to_string())),
     }
 }

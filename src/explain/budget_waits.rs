@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::case::Case;
 use super::owners::Owner;
-use super::view::{Away, View};
+use super::view::{self, Away, View};
 use super::{Patience, Said, findings, hanging, words};
 use crate::api::Outlook;
 use crate::budget::{Cause, Numbers};
@@ -192,7 +192,7 @@ fn scale_unread(held: &View<'_>, message: &str) -> Option<Said> {
     };
     Some(Said {
         outlook: Outlook::MayClear,
-        message: format!("{message}{said} No pod is away that would give the budget room when it is back."),
+        message: format!("{message}{said} No pod is on its way that would give the budget room."),
         remedy: format!(
             "let the scale of {owners} be read (the verb get on its scale subresource; with --from its object and its \
              CustomResourceDefinition): only that tells whether budget {} ever allows an eviction",
@@ -238,6 +238,11 @@ fn being_replaced(case: &Case<'_, '_>, view: &View<'_>) -> String {
 
 fn let_go(budget: &Pdb, pod: &Pod) -> String {
     match budget.status.disrupted_pods.get(&pod.name) {
+        Some(at) if view::reborn(budget, pod) => format!(
+            "{} (Ready, and counted as evicted until {}, like the pod of that name before it)",
+            words::placed(pod),
+            words::at(at.saturating_add(view::DISRUPTED_POD_LIFE).unwrap_or(Timestamp::MAX))
+        ),
         Some(at) => format!("{} (eviction accepted {})", words::placed(pod), words::at(*at)),
         None => format!("{} (eviction sent)", words::placed(pod)),
     }

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::case::Case;
-use super::{Said, Treatment, misconfigured, rules, words};
-use crate::api::{Eviction, Outlook, PodAction, PodPolicy};
+use super::{Said, Treatment, besides, rules, words};
+use crate::api::{Eviction, Outlook, PodAction, PodPolicy, Reason};
 use crate::cluster::{Cluster, OwnerRef, Pod, RestartPolicy};
 
 /// What is done to the pod. One that is going already is not refused: nobody needs to evict it.
@@ -49,7 +49,7 @@ pub(super) fn unmanaged(case: &Case<'_, '_>) -> Option<Said> {
             remedy: format!(
                 "let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in \
                  the plan{}",
-                misconfigured::besides(case).unwrap_or_default()
+                besides::also(besides::next(case, Reason::Unmanaged).as_ref())
             ),
         }
     })
@@ -72,7 +72,7 @@ pub(super) fn local_data(case: &Case<'_, '_>) -> Option<Said> {
         ),
         remedy: format!(
             "set spec.pods.emptyDir: Evict in the plan if that data may be lost{}",
-            misconfigured::besides(case).unwrap_or_default()
+            besides::also(besides::next(case, Reason::LocalData).as_ref())
         ),
     })
 }

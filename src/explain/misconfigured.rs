@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::owners::Owner;
 use super::view::View;
-use super::{Rule, Said, sync_failed, words};
+use super::{Said, words};
 use crate::api::Outlook;
 use crate::budget::Cause;
 use crate::cluster::{Amount, Cluster, Pdb};
@@ -22,15 +22,6 @@ pub(super) fn multiple_budgets(case: &Case<'_, '_>) -> Option<Said> {
             remedy: format!("keep one of {names}: delete the others, or let their selectors leave this pod out"),
         }
     })
-}
-
-/// What budgets have against a pod that the plan does not let go either, if that never clears: the rest of its remedy.
-pub(super) fn besides(case: &Case<'_, '_>) -> Option<String> {
-    let rules: [Rule; 4] = [multiple_budgets, sync_failed::sync_failed, never_allows, counts_none];
-    let said =
-        rules.iter().find_map(|rule| rule(case)).filter(|said| said.outlook == Outlook::NeverClears)?;
-    let hold = if case.verdict.budgets.len() == 1 { "budget holds" } else { "budgets hold" };
-    Some(format!("; its {hold} it, too: {}", said.remedy))
 }
 
 /// Arithmetic on configuration.

@@ -1,6 +1,7 @@
 //! Why a pod waits: reason, outlook, message and remedy; and what is wrong with a budget.
 
 mod awaited;
+mod besides;
 mod budget_shrunk;
 mod budget_waits;
 mod case;

@@ -52,13 +52,33 @@ fn ordinal(pod: &Pod) -> Option<i32> {
     pod.name.rsplit_once('-')?.1.parse().ok()
 }
 
+/// Whether the pod takes more than time to be Ready, or gone.
+fn lasts(cluster: &Cluster, now: Timestamp, patience: &Patience, pod: &Pod) -> bool {
+    if pod.terminating() {
+        return hanging::why(cluster, now, patience, pod).is_some();
+    }
+    // A finished one is deleted and created again.
+    !pod.finished() && Unready::of(cluster, now, patience, pod) != Unready::Starting
+}
+
 /// The unready pods before the first that is missing: no other is created before they are Ready.
 pub(super) fn awaited_to_create<'a>(cluster: &'a Cluster, workload: &'a Workload) -> Vec<&'a Pod> {
     let Some(ordered) = Ordered::new(cluster, workload) else { return Vec::new() };
     let Some(missing) = ordered.missing() else { return Vec::new() };
     let before = ordered.wanted().start..missing;
-    let unhealthy = ordered.unhealthy().filter(|(ordinal, pod)| before.contains(ordinal) && !pod.finished());
+    let again = |pod: &Pod| pod.finished() && !pod.terminating();
+    let unhealthy = ordered.unhealthy().filter(|(ordinal, pod)| before.contains(ordinal) && !again(pod));
     unhealthy.map(|(_, pod)| pod).collect()
+}
+
+/// Whether pods are missing, and are not created before others that take more than time.
+pub(super) fn creates_none(
+    cluster: &Cluster,
+    now: Timestamp,
+    patience: &Patience,
+    workload: &Workload,
+) -> bool {
+    awaited_to_create(cluster, workload).into_iter().any(|pod| lasts(cluster, now, patience, pod))
 }
 
 /// The pods that take more than time to be Ready, or gone, and before which none of those it has too many is deleted. The
@@ -70,19 +90,15 @@ pub(super) fn awaited_to_delete<'a>(
     workload: &'a Workload,
 ) -> Vec<&'a Pod> {
     let Some(ordered) = Ordered::new(cluster, workload) else { return Vec::new() };
-    let lasting = |pod: &Pod| {
-        if pod.terminating() {
-            hanging::why(cluster, now, patience, pod).is_some()
-        } else {
-            // A finished one is created again.
-            !pod.finished() && Unready::of(cluster, now, patience, pod) != Unready::Starting
-        }
-    };
-    let lasting = ordered.unhealthy().filter(|(_, pod)| lasting(pod));
-    let (wanted, surplus): (Vec<_>, Vec<_>) = lasting.partition(|(of, _)| ordered.wanted().contains(of));
+    let (wanted, surplus): (Vec<_>, Vec<_>) =
+        ordered.unhealthy().partition(|(of, _)| ordered.wanted().contains(of));
+    let wanted = wanted.into_iter().map(|(_, pod)| pod);
+    let wanted: Vec<&Pod> = wanted.filter(|pod| lasts(cluster, now, patience, pod)).collect();
     if !wanted.is_empty() {
-        return wanted.into_iter().map(|(_, pod)| pod).collect();
+        return wanted;
     }
-    let awaited = surplus.into_iter().enumerate().filter(|(at, (_, pod))| *at > 0 || pod.terminating());
-    awaited.map(|(_, (_, pod))| pod).collect()
+    // A finished one is not created again, and never healthy.
+    let stays = |pod: &&Pod| (pod.finished() && !pod.terminating()) || lasts(cluster, now, patience, pod);
+    let surplus = surplus.into_iter().map(|(_, pod)| pod).filter(stays).enumerate();
+    surplus.filter(|(at, pod)| *at > 0 || pod.terminating()).map(|(_, pod)| pod).collect()
 }

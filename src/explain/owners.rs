@@ -34,6 +34,10 @@ impl Owner<'_> {
             None => format!("{} (no scale; {} here)", self.name(), words::count(self.pods.len(), "pod")),
         }
     }
+    /// Who creates and deletes its pods.
+    pub(super) fn run_by(&self, cluster: &Cluster) -> String {
+        run_by(cluster, &self.uid, &self.name())
+    }
     /// The same, and that the budget leaves some of its pods out.
     pub(super) fn with_replicas_selected(&self, cluster: &Cluster, budget: &Pdb) -> String {
         let selected = self.pods.iter().filter(|pod| !pod.finished()).count();
@@ -80,6 +84,14 @@ impl Shortage {
     pub(super) fn of(self, owner: &Owner<'_>) -> String {
         format!("{} has {} of {} pods", owner.name(), self.has, self.wants)
     }
+}
+
+/// Who creates and deletes the pods of an owner.
+pub(super) fn run_by(cluster: &Cluster, uid: &Text, name: &str) -> String {
+    if cluster.workload(uid).is_some() || cluster.job(uid).is_some() {
+        return "kube-controller-manager".to_owned();
+    }
+    format!("the controller of {name}")
 }
 
 /// The owners of the pods a budget selects, and the pods that have none.

@@ -1,5 +1,6 @@
 //! Why a pod that waits for nothing would go, or is left alone.
 
+use super::rules::LABEL;
 use super::{Judgement, Treatment, words};
 use crate::budget::Cause;
 use crate::cluster::{Cluster, Pod};
@@ -36,7 +37,9 @@ fn left_alone(pod: &Pod) -> String {
     }
     match &pod.owner {
         _ if pod.finished_by_itself() => "Left alone: it has finished.".to_owned(),
-        Some(owner) => format!("Left alone: it belongs to {} {}.", owner.kind, owner.name),
-        None => "Left alone.".to_owned(),
+        Some(owner) if &*owner.kind == "DaemonSet" => {
+            format!("Left alone: it belongs to DaemonSet {}.", owner.name)
+        }
+        _ => format!("Left alone: a rule of the plan, or the label {LABEL}: skip, asks for that."),
     }
 }

@@ -7,29 +7,41 @@ use super::owners::{Owner, Shortage};
 use super::view::View;
 use super::{Said, budget_waits, hanging, ordered, owners, refusals, words};
 use crate::api::Outlook;
-use crate::cluster::{Pod, Scale, Text};
+use crate::cluster::{Cluster, Oddity, OwnerRef, Pod, Scale, Text};
+
+/// More pods than their owner wants.
+pub(super) struct Surplus {
+    replicas: i32,
+    present: usize,
+    pub(super) oddity: Oddity,
+}
+
+/// Whether an owner wants fewer pods than there are.
+pub(super) fn surplus(cluster: &Cluster, namespace: &Text, owner: &OwnerRef) -> Option<Surplus> {
+    let replicas = match (cluster.workload(&owner.uid), cluster.scale(&owner.uid)) {
+        (Some(workload), _) => workload.replicas,
+        (None, Some(Scale::Replicas { replicas, .. })) => *replicas,
+        _ => return None,
+    };
+    let present = || {
+        let of_owner = cluster.pods_of(&owner.uid).filter(|pod| pod.namespace == *namespace);
+        of_owner.filter(|pod| !pod.finished() && !pod.terminating())
+    };
+    let count = present().count();
+    usize::try_from(replicas).is_ok_and(|replicas| replicas < count).then(|| {
+        let mut pods: Vec<Text> = present().map(|pod| pod.name.clone()).collect();
+        pods.sort();
+        Surplus { replicas, present: count, oddity: Oddity::Surplus { owner: owner.uid.clone(), pods } }
+    })
+}
 
 /// The pod's owner wants fewer pods than there are; its controller deletes them itself.
 pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     let view = case.held()?;
     let owner = case.pod.owner.as_ref()?;
-    let replicas = match (case.cluster.workload(&owner.uid), case.cluster.scale(&owner.uid)) {
-        (Some(workload), _) => workload.replicas,
-        (None, Some(Scale::Replicas { replicas, .. })) => *replicas,
-        _ => return None,
-    };
-    let present = case
-        .cluster
-        .pods_of(&owner.uid)
-        .filter(|pod| pod.namespace == case.pod.namespace)
-        .filter(|pod| !pod.finished() && !pod.terminating())
-        .count();
+    let Surplus { replicas, present, oddity } = surplus(case.cluster, &case.pod.namespace, owner)?;
     let (own, known_as) = (format!("{} {}", owner.kind, owner.name), owners::known_as(case.cluster, owner));
     let scaled = if own == known_as { own } else { format!("{own} of {known_as}") };
-    let surplus = usize::try_from(replicas).is_ok_and(|replicas| replicas < present);
-    if !surplus {
-        return None;
-    }
     let message = format!(
         "{} {scaled} is scaling down: it wants {} and has {present}; its controller deletes the others itself",
         budget_waits::head(case, view),
@@ -39,33 +51,61 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     let awaited = set
         .map(|set| ordered::awaited_to_delete(case.cluster, case.now, case.patience, set))
         .unwrap_or_default();
-    if awaited.is_empty() {
-        return Some(Said {
+    Some(match case.lasts(&oddity) {
+        _ if !awaited.is_empty() => Said {
+            outlook: Outlook::MayClear,
+            message: format!(
+                "{message}, one by one, and none while another is not Ready: it waits for {}.",
+                words::list(&awaited, |pod| in_the_way(case, pod))
+            ),
+            remedy: remedy_for(case, &awaited),
+        },
+        Some(since) => Said {
+            outlook: Outlook::MayClear,
+            message: format!("{message}, but has deleted none since {} at the latest.", words::at(since)),
+            remedy: format!(
+                "check that {} runs",
+                owners::run_by(case.cluster, &owner.uid, &format!("{} {}", owner.kind, owner.name))
+            ),
+        },
+        None => Said {
             outlook: Outlook::WillClear,
             message: message + ".",
             remedy: format!("nothing to change: wait until {scaled} has scaled down"),
-        });
-    }
-    Some(Said {
-        outlook: Outlook::MayClear,
-        message: format!(
-            "{message}, one by one, and none while another is not Ready: it waits for {}.",
-            words::list(&awaited, |pod| in_the_way(case, pod))
-        ),
-        remedy: remedy_for(case, &awaited),
+        },
     })
 }
 
 /// A pod that a StatefulSet waits for, and what ails or keeps it.
 fn in_the_way(case: &Case<'_, '_>, pod: &Pod) -> String {
-    if pod.terminating() { budget_waits::going(case, pod) } else { words::ailing(case.cluster, pod) }
+    match (&pod.node, &pod.unschedulable) {
+        _ if pod.terminating() => budget_waits::going(case, pod),
+        _ if pod.finished() => format!("{} (finished)", words::placed(pod)),
+        (None, Some(why)) => {
+            format!("{} (Pending, and the scheduler says: {})", pod.name, words::scheduler(why))
+        }
+        _ => words::ailing(case.cluster, pod),
+    }
 }
 
 fn remedy_for(case: &Case<'_, '_>, pods: &[&Pod]) -> String {
-    let (going, unready): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| pod.terminating());
+    let (going, others): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| pod.terminating());
+    let (finished, others): (Vec<&Pod>, Vec<&Pod>) = others.into_iter().partition(|pod| pod.finished());
+    let (nowhere, unready): (Vec<&Pod>, Vec<&Pod>) =
+        others.into_iter().partition(|pod| pod.node.is_none() && pod.unschedulable.is_some());
+    let named = |pods: &[&Pod]| words::list(pods, |pod| format!("{}/{}", pod.namespace, pod.name));
     let repair = (!unready.is_empty()).then(|| words::repair(case.cluster, &unready));
+    let give = (!nowhere.is_empty()).then(|| give_a_node(&nowhere));
+    let delete = (!finished.is_empty()).then(|| format!("delete what has finished: {}", named(&finished)));
     let go = Some(hanging::remedy(case, &going)).filter(|remedy| !remedy.is_empty());
-    repair.into_iter().chain(go).collect::<Vec<_>>().join("; ")
+    repair.into_iter().chain(give).chain(delete).chain(go).collect::<Vec<_>>().join("; ")
+}
+
+fn give_a_node(pods: &[&Pod]) -> String {
+    let names = words::list(pods, |pod| pod.name.to_string());
+    format!(
+        "give {names} a node: uncordon or add one that fits, or relax the pod's affinity, selector or requests"
+    )
 }
 
 /// An owner cannot create its pods and says why, or does not create them.
@@ -137,9 +177,9 @@ fn not_created(case: &Case<'_, '_>, view: &View<'_>) -> Option<Said> {
         let namespace = &view.budget.namespace;
         let (kind, name) = (first.kind.to_lowercase(), &first.name);
         let remedy = format!(
-            "read the events of {} (kubectl describe {kind} {name} -n {namespace}), and check that \
-             kube-controller-manager runs",
-            first.name()
+            "read the events of {} (kubectl describe {kind} {name} -n {namespace}), and check that {} runs",
+            first.name(),
+            first.run_by(case.cluster)
         );
         (budget_waits::unready_too(case, view, lacking), remedy)
     } else {
@@ -169,8 +209,6 @@ pub(super) fn pending(case: &Case<'_, '_>) -> Option<Said> {
             words::scheduler(why),
             budget_waits::unready_too(case, view, pending.len()),
         ),
-        remedy: format!(
-            "give {names} a node: uncordon or add one that fits, or relax the pod's affinity, selector or requests"
-        ),
+        remedy: give_a_node(pending),
     })
 }

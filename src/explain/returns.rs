@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::{Explainer, Said, Treatment, Wait, owners, words};
 use crate::api::{Outlook, Reason};
-use crate::cluster::Pod;
+use crate::cluster::{Node, Pod};
 
 /// Evicted, it would be bound to its node again: the cordon does not keep it away, and no other node may have it.
 /// Room is not looked at, so that a node which is only full counts as another one.
@@ -11,19 +11,28 @@ pub(super) fn to_its_node(case: &Case<'_, '_>) -> Option<Said> {
     let pod = case.pod;
     let (owner, node, placement) = (pod.owner.as_ref()?, pod.node.as_ref()?, pod.placement.as_ref()?);
     let may_return = placement.tolerates_cordon() && case.cluster.knows_all_nodes();
-    if case.treatment != Treatment::Evict || pod.terminating() || !may_return {
+    if case.treatment == Treatment::Ignore || pod.terminating() || !may_return {
         return None;
     }
     let other = case.cluster.nodes().filter(|other| other.name != *node);
-    let mut fitting = other.filter(|other| &*other.ready == "True" && placement.admits(other));
-    fitting.next().is_none().then(|| Said {
-        outlook: Outlook::NeverClears,
+    let fitting: Vec<&Node> = other.map(|other| &**other).filter(|other| placement.admits(other)).collect();
+    if fitting.iter().any(|other| &*other.ready == "True") {
+        return None;
+    }
+    let but = words::list(&fitting, |other| other.name.to_string());
+    let (but, bring) = match fitting.len() {
+        0 => (String::new(), String::new()),
+        1 => (format!(" ({but}, which is not Ready, would do)"), format!("bring {but} back, or ")),
+        _ => (format!(" ({but}, which are not Ready, would do)"), format!("bring one of {but} back, or ")),
+    };
+    Some(Said {
+        outlook: if fitting.is_empty() { Outlook::NeverClears } else { Outlook::MayClear },
         message: format!(
             "It tolerates node.kubernetes.io/unschedulable, so the cordon does not keep it away, and its node selector, \
-             node affinity and tolerations allow no other Ready node: evicted, it would return to {node}."
+             node affinity and tolerations allow no other Ready node{but}: evicted, it would return to {node}."
         ),
         remedy: format!(
-            "take that toleration off {}, or let it run on another node; {SKIP}",
+            "{bring}take that toleration off {}, or let it run on another node; {SKIP}",
             owners::known_as(case.cluster, owner)
         ),
     })

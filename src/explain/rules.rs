@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::case::Case;
 use super::filters::{may_end, outlook};
-use super::{Said, Wait, misconfigured, words};
+use super::{Said, Wait, besides, words};
 use crate::api::{Outlook, PodAction, PodPolicy, PodRequirement, PodSelector, Protected, Reason};
 use crate::cluster::{Cluster, Labels, Operator, Pod, Text};
 
 /// The label by which a pod, or whoever runs it, says how a drain treats it (Cluster API).
-const LABEL: &str = "cluster.x-k8s.io/drain";
+pub(super) const LABEL: &str = "cluster.x-k8s.io/drain";
 
 /// What is done to a pod, and in which order.
 pub(super) fn action(cluster: &Cluster, pod: &Pod, policy: &PodPolicy) -> (PodAction, i32) {
@@ -67,10 +67,12 @@ pub(super) fn is_protected(case: &Case<'_, '_>) -> Option<Said> {
     let protection = pod.protection.as_ref()?;
     let asks = format!("Its annotation {}: {} asks", protection.annotation, words::quote(&protection.value));
     let honoured = "and spec.pods.protected is Honor";
-    let besides = misconfigured::besides(case);
+    // The template of a Job cannot be changed.
+    let has_template = pod.owner.as_ref().is_some_and(|owner| &*owner.kind != "Job");
+    let next = besides::next(case, Reason::Protected);
     let (outlook, message) = match protected_until(pod) {
         Some(until) => {
-            let outlook = if besides.is_some() { Outlook::NeverClears } else { Outlook::WillClear };
+            let outlook = next.as_ref().map_or(Outlook::WillClear, |next| next.outlook);
             let until = words::at(until);
             (outlook, format!("{asks} not to evict this pod before {until}, {honoured}."))
         }
@@ -80,10 +82,10 @@ pub(super) fn is_protected(case: &Case<'_, '_>) -> Option<Said> {
         outlook,
         message,
         remedy: format!(
-            "remove the annotation {} from the pod template once its pods may be moved, or set spec.pods.protected: \
-             Ignore in the plan{}",
+            "remove the annotation {} {} be moved, or set spec.pods.protected: Ignore in the plan{}",
             protection.annotation,
-            besides.unwrap_or_default()
+            if has_template { "from the pod template once its pods may" } else { "from the pod once it may" },
+            besides::also(next.as_ref())
         ),
     })
 }
@@ -101,7 +103,10 @@ pub(super) fn awaiting_completion(case: &Case<'_, '_>) -> Option<Said> {
                 if outlook == Outlook::NeverClears { never } else { "" }
             ),
             remedy: if outlook == Outlook::NeverClears {
-                format!("change the rule of spec.pods.rules or the label {LABEL} that matches it: it never finishes")
+                format!(
+                    "change the rule of spec.pods.rules or the label {LABEL} that matches it: it never finishes{}",
+                    besides::also(besides::next(case, Reason::AwaitingCompletion).as_ref())
+                )
             } else {
                 "nothing to change: wait until it has finished, or change the rule that matches it to Evict".to_owned()
             },

@@ -12,6 +12,10 @@ use crate::cluster::{Amount, Cluster, Pdb, Pod, Text};
 pub(super) const WITHOUT_JOBS: &str = "{key: batch.kubernetes.io/job-name, operator: DoesNotExist}, {key: job-name, \
                                        operator: DoesNotExist}";
 
+/// Of a budget that requires all pods.
+const ALL: &str =
+    " Computed, it would allow none either: it requires as many healthy pods as their owners want.";
+
 /// An owner that keeps a budget from being computed.
 struct Obstacle<'v> {
     owner: &'v Owner<'v>,
@@ -43,7 +47,13 @@ pub(super) fn not_computed(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
         });
     }
     let obstacles = obstacles(cluster, held);
-    if obstacles.is_empty() && computed.is_none() {
+    // It would allow nothing once it is computed, either.
+    let asks_for_all = budget::asks_for_all(budget) && held.bare.is_empty();
+    if obstacles.is_empty()
+        && computed.is_none()
+        && held.standing.attainable.unread.is_empty()
+        && !asks_for_all
+    {
         return Some(Said {
             outlook: Outlook::MayClear,
             message: format!("{head} As things stand now it could."),
@@ -67,9 +77,14 @@ pub(super) fn not_computed(cluster: &Cluster, held: &View<'_>) -> Option<Said> {
     };
     let lasting = obstacles.iter().any(|obstacle| obstacle.lasting);
     Some(Said {
-        outlook: if lasting { Outlook::NeverClears } else { Outlook::MayClear },
-        message: head + &in_the_way,
-        remedy: remedy(cluster, budget, &obstacles),
+        outlook: if lasting || asks_for_all { Outlook::NeverClears } else { Outlook::MayClear },
+        message: head + &in_the_way + if asks_for_all { ALL } else { "" },
+        remedy: remedy(cluster, budget, &obstacles)
+            + &if asks_for_all {
+                format!("; also write maxUnavailable: 1 instead of {} there", words::field(budget))
+            } else {
+                String::new()
+            },
     })
 }
 
@@ -157,9 +172,14 @@ fn remedy(cluster: &Cluster, budget: &Pdb, obstacles: &[Obstacle<'_>]) -> String
     let name = owner.name();
     match &*owner.kind {
         "Job" => {
-            let ttl = cluster.job(&owner.uid).is_some_and(|job| job.ttl_seconds.is_some());
+            let job = cluster.job(&owner.uid);
+            let ttl = job.is_some_and(|job| job.ttl_seconds.is_some());
+            let finished = job.is_some_and(|job| job.finished);
             let passing = match (lasting, ttl) {
                 (true, _) => format!("delete {name}"),
+                (false, true) if finished => {
+                    format!("wait until its ttlSecondsAfterFinished deletes {name}")
+                }
                 (false, true) => {
                     format!("wait for {name} to end: its ttlSecondsAfterFinished then deletes it")
                 }

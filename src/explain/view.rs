@@ -1,17 +1,18 @@
 //! A budget that holds pods: its pods that are away, and the owners behind it; looked at once for all its pods.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::owners::{self, Owner, Shortage};
-use super::{Patience, Standing, hanging};
+use super::{Patience, Standing, hanging, ordered, replacements};
 use crate::budget::{self, Numbers};
-use crate::cluster::{Cluster, ContainerTrouble, Oddity, Pdb, Pod, Scale};
+use crate::cluster::{Cluster, ContainerTrouble, Oddity, OwnerRef, Pdb, Pod, Scale, Text};
 
 /// How long the controller and the server believe in an eviction that nothing confirms
 /// (`disruption.go: DeletionTimeout`).
-const DISRUPTED_POD_LIFE: SignedDuration = SignedDuration::from_mins(2);
+pub(super) const DISRUPTED_POD_LIFE: SignedDuration = SignedDuration::from_mins(2);
 
 /// A budget, looked at closely.
 pub(super) struct View<'a> {
@@ -30,8 +31,8 @@ pub(super) struct View<'a> {
     /// Its pods of StatefulSets that are going and take more than time: each comes back under its name when the old one is
     /// gone.
     pub(super) hanging: Vec<&'a Pod>,
-    /// How many of its pods are neither finished nor going.
-    alive: usize,
+    /// The owners that have more pods than they want.
+    surplus: Vec<Oddity>,
     /// How many of its pods take more than time to be back, for whatever reasons.
     lost: usize,
 }
@@ -67,12 +68,11 @@ impl<'a> View<'a> {
         budget: &'a Pdb,
         standing: Rc<Standing>,
     ) -> Self {
-        let (mut away, mut alive) = (Away::default(), 0);
+        let mut away = Away::default();
         // Finished pods never will be healthy, and that is nobody's fault; but whoever comes back under such a name waits
         // until it is free. Kubelets say of deleted pods that they have finished.
         let counts = |pod: &&Pod| !pod.finished() || (pod.terminating() && comes_back_in_place(pod));
         for pod in budget::selected(cluster, budget).map(|pod| &**pod).filter(counts) {
-            alive += usize::from(!pod.terminating());
             if pod.terminating() {
                 away.terminating.push(pod);
             } else if let_go(cluster, now, budget, pod) && (pod.ready || !reborn(budget, pod)) {
@@ -90,27 +90,38 @@ impl<'a> View<'a> {
         let short = short(cluster, &owners, &away);
         let going = away.terminating.iter().copied().filter(|pod| comes_back_in_place(pod));
         let hanging = going.filter(|pod| hanging::why(cluster, now, patience, pod).is_some()).collect();
-        let mut view = Self { budget, standing, away, owners, bare, stale, short, hanging, alive, lost: 0 };
+        let surplus = surplus(cluster, budget);
+        let mut view = Self { budget, standing, away, owners, bare, stale, short, hanging, surplus, lost: 0 };
         view.lost = view.lost(cluster, now, patience);
         view
     }
 
     fn lost(&self, cluster: &Cluster, now: Timestamp, patience: &Patience) -> usize {
-        let missing = |(index, owner): (usize, &Owner<'_>)| {
-            let short = self.short.iter().filter(|short| short.owner == index);
+        let creates_none = |(index, owner): &(usize, &Owner<'_>)| {
+            let short = self.short.iter().filter(|short| short.owner == *index);
             let mut since = short.filter_map(|short| cluster.oddities.since(&short.oddity));
-            let missing =
-                owner.failure.is_some() || since.any(|since| now.duration_since(since) >= patience.stale);
-            if missing { owner.shortage(cluster).map_or(0, Shortage::lacking) } else { 0 }
+            owner.failure.is_some()
+                || since.any(|since| now.duration_since(since) >= patience.stale)
+                || cluster
+                    .workload(&owner.uid)
+                    .is_some_and(|set| ordered::creates_none(cluster, now, patience, set))
         };
-        let missing: usize = self.owners.iter().enumerate().map(missing).sum();
-        let others = self.hanging.len() + self.perhaps_not_replaced(cluster).len();
-        missing + others + self.away.unschedulable.len() + self.away.unready.len()
+        let stuck: Vec<&Owner<'_>> =
+            self.owners.iter().enumerate().filter(creates_none).map(|(_, owner)| owner).collect();
+        let missing = stuck.iter().filter_map(|owner| owner.shortage(cluster)).map(Shortage::lacking);
+        // What is going is among what such an owner lacks.
+        let counted = |pod: &&&Pod| {
+            let of = |owner: &&&Owner<'_>| pod.owner.as_ref().is_some_and(|of| of.uid == owner.uid);
+            stuck.iter().find(of).is_some_and(|owner| owner.shortage(cluster).is_some())
+        };
+        let hanging = self.hanging.iter().filter(|pod| !counted(pod)).count();
+        let others = hanging + self.perhaps_not_replaced(cluster).len();
+        missing.sum::<usize>() + others + self.away.unschedulable.len() + self.away.unready.len()
     }
 
     /// What should not last.
     pub(super) fn oddities(&self) -> impl Iterator<Item = &Oddity> {
-        self.stale.iter().chain(self.short.iter().map(|short| &short.oddity))
+        self.stale.iter().chain(self.short.iter().map(|short| &short.oddity)).chain(&self.surplus)
     }
 
     /// Its pods that are going and of which nobody says whether others will come for them: their owner has no scale. A
@@ -131,18 +142,15 @@ impl<'a> View<'a> {
         self.suffices_without(self.lost)
     }
 
-    /// Whether pods are away and the budget has room when they are back, by its numbers alone: for where no scale tells.
+    /// Whether pods are on their way and the budget has room when they are there, by its numbers alone: for where no scale
+    /// tells whether others will come.
     pub(super) fn comes_back_into_room(&self) -> bool {
-        let numbers = &self.standing.computed.numbers;
-        // An integer minAvailable expects the pods that are there.
-        let wanted = if budget::counts_by_scale(self.budget) { numbers.expected_pods } else { 0 };
-        let wanted = usize::try_from(wanted).unwrap_or(0);
-        let Away { terminating, evicted, starting, unschedulable, unready } = &self.away;
-        let away = terminating.len() + evicted.len() + starting.len() + wanted.saturating_sub(self.alive);
-        // Those that are going are not alive.
-        let hanging = if wanted > self.alive { self.hanging.len() } else { 0 };
-        let back = wanted.max(self.alive).saturating_sub(unschedulable.len() + unready.len() + hanging);
-        away > 0 && i32::try_from(back).is_ok_and(|back| back > numbers.desired_healthy)
+        let Away { terminating, evicted, starting, .. } = &self.away;
+        let on_their_way =
+            (terminating.len() + evicted.len() + starting.len()).saturating_sub(self.hanging.len());
+        let Numbers { current_healthy, desired_healthy, .. } = self.standing.computed.numbers;
+        let then = i32::try_from(on_their_way).unwrap_or(i32::MAX).saturating_add(current_healthy);
+        on_their_way > 0 && then > desired_healthy
     }
 
     /// Whether the budget will allow a disruption when all pods but this many are back.
@@ -192,6 +200,16 @@ fn short(cluster: &Cluster, owners: &[Owner<'_>], away: &Away<'_>) -> Vec<Short>
     short
 }
 
+/// The owners of its pods that want fewer than there are.
+fn surplus(cluster: &Cluster, budget: &Pdb) -> Vec<Oddity> {
+    let owners: BTreeMap<&Text, &OwnerRef> = budget::selected(cluster, budget)
+        .filter_map(|pod| pod.owner.as_deref())
+        .map(|owner| (&owner.uid, owner))
+        .collect();
+    let of = |owner: &OwnerRef| replacements::surplus(cluster, &budget.namespace, owner);
+    owners.into_values().filter_map(of).map(|surplus| surplus.oddity).collect()
+}
+
 fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {
     let shown = budget.status.disrupted_pods.get(&pod.name);
     let believed = |at: &Timestamp| at.checked_add(DISRUPTED_POD_LIFE).is_ok_and(|until| until > now);
@@ -200,7 +218,7 @@ fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {
 
 /// The eviction that the budget shows was that of the pod before it, which had the same name. The controller counts such a
 /// pod as going all the same, until it has seen the budget without the name (`disruption.go: buildDisruptedPodMap`).
-fn reborn(budget: &Pdb, pod: &Pod) -> bool {
+pub(super) fn reborn(budget: &Pdb, pod: &Pod) -> bool {
     let evicted = budget.status.disrupted_pods.get(&pod.name);
     evicted.zip(pod.created).is_some_and(|(evicted, created)| created >= *evicted)
 }

@@ -106,6 +106,7 @@ impl Files {
             cluster.observe(Change::Complete(kind));
         }
         custom.record_scales(&mut cluster);
+        cluster.miss_owners();
         if lacks_nodes(&cluster) {
             cluster.miss_nodes();
         }

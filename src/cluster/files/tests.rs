@@ -1,4 +1,4 @@
-use crate::cluster::PodKey;
+use crate::cluster::{DaemonSet, PodKey, WorkloadKind};
 
 use super::*;
 
@@ -340,4 +340,17 @@ fn files_that_lack_nodes() {
     assert!(!knows(&[node, &pod("node-b", "")]));
     assert!(knows(&[node, &pod("node-b", r#", "deletionTimestamp": "2026-12-01T10:00:00Z""#)]));
     assert!(!knows(&[&pod("node-a", "")]));
+}
+
+/// That an owner is gone nobody can tell who has only files, unless they hold another one of its name.
+#[test]
+fn files_that_lack_owners() {
+    let (mut cluster, _) = read(&[("a.yaml", DEPLOYMENT)]).expect("they can be read");
+    let may_exist = |cluster: &Cluster, name: &str| cluster.may_exist("shop", WorkloadKind::ReplicaSet, name);
+    assert!(!may_exist(&cluster, "web-1"));
+    assert!(may_exist(&cluster, "web-2"));
+    assert!(cluster.daemon_set_exists("shop", "agent"));
+    cluster.apply_daemon_set(DaemonSet { namespace: "shop".into(), name: "other".into(), uid: "d".into() });
+    assert!(!cluster.daemon_set_exists("shop", "agent"));
+    assert!(!may_exist(&Cluster::new(), "web-2"), "a server has all");
 }

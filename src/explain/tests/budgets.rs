@@ -287,7 +287,7 @@ fn a_scale_that_could_not_be_read() {
         "Budget shop/web (maxUnavailable 1) allows 0 evictions now: expected 0, healthy 0, \
          desired 0. The scale of Store kv (“stores.db.example.dev \"kv\" is forbidden: \
          User \"ops\" cannot get resource \"stores/scale\"”) could not be read: the \
-         numbers are those reported. No pod is away that would give the budget room when it is back.",
+         numbers are those reported. No pod is on its way that would give the budget room.",
         UNREAD,
     );
 }
@@ -317,7 +317,7 @@ fn without_a_scale_only_pods_that_are_away_are_waited_for() {
         Reason::BudgetExhausted,
         Outlook::MayClear,
         "Budget shop/web (minAvailable 3 of 3) allows 0 evictions now: expected 3, healthy 3, desired 3. The scale of Store \
-         kv could not be read. No pod is away that would give the budget room when it is back.",
+         kv could not be read. No pod is on its way that would give the budget room.",
         UNREAD,
     );
     let slow = (Reason::BudgetExhausted, Outlook::WillClear);
@@ -328,8 +328,8 @@ fn without_a_scale_only_pods_that_are_away_are_waited_for() {
     assert_eq!(said(&unread("maxUnavailable: 1", 3, 2, 2).change("kv-2", starts)), slow);
     assert_eq!(said(&unread("minAvailable: 2", 3, 2, 2).change("kv-2", starts)), slow);
     assert_eq!(said(&unread("minAvailable: 3", 3, 2, 3).change("kv-2", starts)), perhaps);
-    // One is gone, and the controller knows that its owner wants it.
-    assert_eq!(said(&unread("maxUnavailable: 1", 3, 2, 2).without("kv-2")), slow);
+    // One is gone: whether another one comes nobody sees.
+    assert_eq!(said(&unread("maxUnavailable: 1", 3, 2, 2).without("kv-2")), perhaps);
 }
 
 #[test]
@@ -434,4 +434,18 @@ fn pods_that_are_perhaps_not_replaced_are_no_matter_of_time() {
     world.cluster.record_scale("Fleet-web".into(), scale);
     let wait = world.judge("fleet-3").wait.unwrap();
     assert_eq!((wait.reason, wait.outlook), (Reason::BudgetExhausted, Outlook::WillClear));
+}
+
+/// The controller counts a pod as evicted when the one of its name before it was.
+#[test]
+fn a_ready_pod_that_is_counted_as_evicted() {
+    let world = World::new().stateful_set("web", 2).change("web-0", |pod| pod.created = Some(ago(20)));
+    let world = world.budget("web", "maxUnavailable: 1").change_budget(|budget| {
+        budget.status.disrupted_pods = [(Text::from("web-0"), ago(30))].into();
+        (budget.status.current_healthy, budget.status.disruptions_allowed) = (1, 0);
+    });
+    let wait = world.judge("web-1").wait.expect("it waits");
+    assert_eq!((wait.reason, wait.outlook), (Reason::BudgetExhausted, Outlook::WillClear));
+    let said = "web-0 on node-a (Ready, and counted as evicted until 2026-12-01T10:01:30Z, like the pod of that name before it)";
+    assert!(wait.message.contains(said), "{}", wait.message);
 }

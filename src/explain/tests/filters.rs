@@ -130,11 +130,11 @@ fn what_budgets_have_against_it_is_said_at_once() {
     assert_eq!(remedy(web().budget("web", "maxUnavailable: 1")), "");
     assert_eq!(
         remedy(web().budget("web", "maxUnavailable: 0")),
-        "; its budget holds it, too: in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0"
+        "; also in budget shop/web write maxUnavailable: 1 instead of maxUnavailable: 0"
     );
     assert_eq!(
         remedy(web().budget("gold", "maxUnavailable: 1").budget("silver", "maxUnavailable: 1")),
-        "; its budgets hold it, too: keep one of shop/gold and shop/silver: delete the others, or let their \
+        "; also keep one of shop/gold and shop/silver: delete the others, or let their \
          selectors leave this pod out"
     );
     // Of a budget that counts none the plan's leave alone would be no help.
@@ -143,7 +143,7 @@ fn what_budgets_have_against_it_is_said_at_once() {
         wait.map(|wait| wait.remedy).as_deref(),
         Some(
             "let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in the \
-             plan; its budget holds it, too: in budget shop/web write minAvailable: 0 instead of \
+             plan; also in budget shop/web write minAvailable: 0 instead of \
              maxUnavailable: 1"
         )
     );

@@ -333,3 +333,19 @@ fn a_budget_over_one_pod_of_several_says_that_it_is_one() {
          (3 replicas, of which the budget selects 1) can have 1 at most."
     );
 }
+
+/// What cannot be computed, and would allow nothing if it could, is no matter of repairing the first of both.
+#[test]
+fn a_budget_that_is_not_computed_and_requires_all_pods() {
+    let said = |field: &str| {
+        let job = Some(owner("batch/v1", "Job", "report"));
+        let world = World::new().stateful_set("web", 2).pod("report-x", job).budget("web", field);
+        let wait = world.judge("web-0").wait.expect("it waits");
+        assert_eq!(wait.reason, Reason::BudgetSyncFailed);
+        (wait.outlook, wait.remedy.contains("; also write maxUnavailable: 1 instead of"))
+    };
+    assert_eq!(said("maxUnavailable: 1"), (Outlook::MayClear, false));
+    for field in ["maxUnavailable: 0", "maxUnavailable: 0%", "minAvailable: 100%"] {
+        assert_eq!(said(field), (Outlook::NeverClears, true), "{field}");
+    }
+}

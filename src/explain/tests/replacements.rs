@@ -202,3 +202,64 @@ fn a_pod_reborn_without_a_node_is_pending_whatever_the_budget_shows_of_its_name(
     assert_eq!(reason(20), Some(Reason::ReplacementPending), "times are in whole seconds");
     assert_eq!(reason(300), Some(Reason::BudgetExhausted), "that one was evicted");
 }
+
+#[test]
+fn an_owner_that_scales_down_and_deletes_nothing() {
+    let said = |world: &World| {
+        let wait = world.judge("kv-0").wait.expect("it waits");
+        (wait.reason, wait.outlook, wait.remedy)
+    };
+    let store = owner("db.example.dev/v1", "Store", "kv");
+    let mut world = World::new().pod("kv-0", Some(store.clone())).pod("kv-1", Some(store.clone()));
+    let uid = store.uid.clone();
+    world.cluster.record_scale(uid.clone(), Scale::Replicas { uid, replicas: 0 });
+    let world = world.budget("web", "maxUnavailable: 1");
+    let (reason, outlook, _) = said(&world);
+    assert_eq!((reason, outlook), (Reason::OwnerScalingDown, Outlook::WillClear));
+    let (reason, outlook, remedy) = said(&world.seen_for(30, "kv-0"));
+    assert_eq!((reason, outlook), (Reason::OwnerScalingDown, Outlook::MayClear));
+    assert_eq!(remedy, "check that the controller of Store kv runs");
+}
+
+/// A finished pod that is one too many is never healthy, and not created again.
+#[test]
+fn a_stateful_set_does_not_scale_down_past_a_finished_pod() {
+    let mut world = World::new().stateful_set("web", 4).crashing("web-1").crashing("web-2");
+    world = world.change("web-3", |pod| (pod.phase, pod.ready) = (PodPhase::Failed, false));
+    world.cluster.apply_workload(workload(WorkloadKind::StatefulSet, "web", 2, None));
+    let world = world.change("web-1", |pod| (pod.created, pod.trouble) = (Some(ago(5)), None));
+    let wait = world.budget("web", "minAvailable: 50%").judge("web-0").wait.expect("it waits");
+    assert_eq!((wait.reason, wait.outlook), (Reason::OwnerScalingDown, Outlook::MayClear));
+    assert!(wait.message.ends_with("it waits for web-3 on node-a (finished)."), "{}", wait.message);
+    assert_eq!(wait.remedy, "delete what has finished: shop/web-3");
+}
+
+/// What stands before the missing pods of a stateful set keeps them from being created.
+#[test]
+fn missing_pods_behind_one_that_is_broken_or_does_not_go() {
+    let said = |world: World| {
+        let wait = world.without("web-2").budget("web", "minAvailable: 1").judge("web-1").wait;
+        let wait = wait.expect("it waits");
+        (wait.reason, wait.outlook)
+    };
+    let three = || World::new().stateful_set("web", 3);
+    let gone = |grace_seconds| Deletion { at: ago(-20), grace_seconds, cut_short: true };
+    let held = |pod: &mut Pod| {
+        (pod.deletion, pod.ready) = (Some(gone(0)), false);
+        pod.finalizers = ["example.com/hold"].map(Text::from).into();
+    };
+    assert_eq!(said(three().change("web-0", held)), (Reason::BudgetExhausted, Outlook::MayClear));
+    let finished = |pod: &mut Pod| pod.phase = PodPhase::Succeeded;
+    let world = three().change("web-0", held).change("web-0", finished);
+    assert_eq!(said(world), (Reason::BudgetExhausted, Outlook::MayClear));
+    assert_eq!(said(three().crashing("web-0")), (Reason::BudgetUnhealthy, Outlook::MayClear));
+    // In time it goes, and then the others come.
+    let going = |pod: &mut Pod| (pod.deletion, pod.ready) = (Some(gone(30)), false);
+    assert_eq!(said(three().change("web-0", going)), (Reason::BudgetExhausted, Outlook::WillClear));
+    // All at once.
+    let mut world = three().change("web-0", held);
+    let set = workload(WorkloadKind::StatefulSet, "web", 3, None);
+    let ordinals = Ordinals { parallel: true, ..Ordinals::default() };
+    world.cluster.apply_workload(Workload { ordinals, ..set });
+    assert_eq!(said(world), (Reason::BudgetExhausted, Outlook::WillClear));
+}

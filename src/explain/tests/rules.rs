@@ -155,8 +155,13 @@ fn nothing_is_said_of_nodes_that_are_missing() {
     let world = World::new().stateful_set("web", 2);
     let mut world = world.change("web-0", |pod| pod.placement = Some(Arc::new(placement)));
     world.goes("web-0");
+    world.cluster.apply_node(Node { name: "node-b".into(), ready: "False".into(), ..Node::default() });
+    let wait = world.judge("web-0").wait.expect("the other node is not Ready");
+    assert_eq!((wait.reason, wait.outlook), (Reason::ReturnsToNode, Outlook::MayClear));
+    assert!(wait.remedy.starts_with("bring node-b back, or "), "{}", wait.remedy);
     world.cluster.delete_node("node-b");
-    assert_eq!(world.reason("web-0"), Some(Reason::ReturnsToNode), "there is only one node");
+    let wait = world.judge("web-0").wait.expect("there is only one node");
+    assert_eq!((wait.reason, wait.outlook), (Reason::ReturnsToNode, Outlook::NeverClears));
     world.cluster.miss_nodes();
     world.goes("web-0");
 }
@@ -175,4 +180,22 @@ fn a_pod_that_is_protected_for_a_while_by_a_budget_that_never_allows() {
     assert_eq!(said(&world), (Reason::Protected, Outlook::WillClear, false));
     let world = world.budget("web", "maxUnavailable: 0");
     assert_eq!(said(&world), (Reason::Protected, Outlook::NeverClears, true));
+}
+
+/// Nor where the plan would refuse it then for another reason.
+#[test]
+fn a_pod_that_is_protected_for_a_while_and_refused_for_good() {
+    let hour = protected("1h", Some(SignedDuration::from_hours(1)));
+    let world = World::new().pod("lone", None).change("lone", |pod| {
+        (pod.created, pod.protection) = (Some(ago(60)), Some(Box::new(hour)));
+        pod.empty_dirs = ["cache"].map(Text::from).into();
+    });
+    let wait = world.judge("lone").wait.expect("it waits");
+    assert_eq!((wait.reason, wait.outlook), (Reason::Protected, Outlook::NeverClears));
+    assert_eq!(
+        wait.remedy,
+        "remove the annotation karpenter.sh/do-not-disrupt from the pod once it may be moved, or set spec.pods.protected: \
+         Ignore in the plan; also let a Deployment or another controller run it, delete it by hand, or set \
+         spec.pods.unmanaged: Evict in the plan; also set spec.pods.emptyDir: Evict in the plan if that data may be lost"
+    );
 }
