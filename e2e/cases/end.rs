@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use drainplan::api::DrainPlanStatus;
+use drainplan::api::{DrainPlanStatus, PlanPhase};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
@@ -17,16 +17,19 @@ use crate::harness::{PlanRun, Recorder, Request, Sight, cordoned, told, uid};
 use crate::steps;
 use crate::world::{World, node_of};
 
-/// How long a plan may take: 30 s for each node and once more for those not started, and room to spare.
-const ENDS: Duration = Duration::from_mins(3);
+/// How long a plan may take: 30 s for each node and once more for those not started, or what keeps one from completing, and
+/// room to spare.
+const ENDS: Duration = Duration::from_mins(5);
 /// How long it may hold nodes after its end.
 const LETS_GO: Duration = Duration::from_secs(30);
 
-/// The spec: what the README of the cases says, with what the case says in its place.
-fn spec(nodes: &[String], plan: &Map<String, Value>) -> Value {
+/// The spec: what the README of the cases says, with what the case says in its place. A plan that is to complete has more
+/// time: the disruption controller may count a pod that was reborn under its name at once as evicted for two minutes.
+fn spec(nodes: &[String], plan: &Map<String, Value>, expected: Option<PlanPhase>) -> Value {
+    let timeout = if expected == Some(PlanPhase::Completed) { "3m" } else { "30s" };
     let mut spec = json!({
         "nodes": {"names": nodes},
-        "timeouts": {"node": "30s"},
+        "timeouts": {"node": timeout},
         "handOff": {"until": "Drained", "then": "Uncordon"},
     });
     merge(&mut spec, &Value::Object(plan.clone()));
@@ -50,6 +53,7 @@ pub async fn play(
     case: &Case,
     plan: &Map<String, Value>,
     during: &[String],
+    expected: Option<PlanPhase>,
 ) -> anyhow::Result<Ended> {
     let client = world.plane.testbed().client();
     let pods = Recorder::<Pod>::start(Api::all(client.clone()), None).await?;
@@ -59,7 +63,8 @@ pub async fn play(
         .with(|record| record.now.values().filter(|pod| on_node(pod)).map(|pod| Pod::clone(pod)).collect());
 
     let began = Timestamp::now();
-    let run = PlanRun::create(client.clone(), &case.id.to_lowercase(), spec(&case.nodes, plan)).await?;
+    let run =
+        PlanRun::create(client.clone(), &case.id.to_lowercase(), spec(&case.nodes, plan, expected)).await?;
     if !during.is_empty() {
         let judged = |status: &DrainPlanStatus| {
             if status.nodes.is_empty() { Sight::NotYet(told(status)) } else { Sight::Found(()) }

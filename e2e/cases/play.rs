@@ -202,7 +202,7 @@ async fn ends(
     end: &End,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let ended = end::play(world, case, plan, during).await?;
+    let ended = end::play(world, case, plan, during, end.plan).await?;
     let mut wrong = ended.differences(end, &mut report.compared);
     if !wrong.is_empty() {
         wrong.push(format!("said: {}", ended.told));
