@@ -370,7 +370,7 @@ pub fn of_pods(pods: &[&WaitingPod], name: impl Fn(&WaitingPod) -> String) -> St
 /// A pod's message with its remedy, as two sentences. Once the node has ended there is nothing left to wait for.
 pub fn pod_message(wait: &Wait, ended: bool) -> String {
     let remedy = if ended && wait.outlook == Outlook::WillClear {
-        "more time would have done it: write longer timeouts in the next plan"
+        "more time may do it: write longer timeouts in the next plan"
     } else {
         wait.remedy.as_str()
     };

@@ -211,7 +211,7 @@ fn after_the_end_nobody_is_told_to_wait() {
     let node = world.node_status("p", "a");
     assert_eq!((node.phase, node.reason.as_deref()), (NodePhase::Failed, Some("TimedOut")));
     assert!(!waits(&world), "{:#?}", world.status("p"));
-    let remedy = "More time would have done it: write longer timeouts in the next plan";
+    let remedy = "More time may do it: write longer timeouts in the next plan";
     assert!(node.message.as_ref().unwrap().ends_with(remedy), "{node:#?}");
     let going = node.waiting.iter().find(|pod| pod.reason == "Terminating").unwrap();
     assert!(going.message.ends_with(remedy), "{going:#?}");
