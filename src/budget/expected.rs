@@ -205,7 +205,7 @@ pub(super) fn owners_of(cluster: &Cluster, pods: &[&Arc<Pod>]) -> OwnersFound {
     let mut unread = BTreeMap::new();
     for pod in pods {
         let Some(reference) = &pod.owner else { continue };
-        if owners.contains_key(&reference.uid) {
+        if owners.contains_key(&reference.uid) || unread.contains_key(&reference.uid) {
             continue;
         }
         match owners::find(cluster, pod, reference) {

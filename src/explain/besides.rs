@@ -24,6 +24,11 @@ pub(super) fn next(case: &Case<'_, '_>, after: Reason) -> Option<Said> {
 }
 
 /// The rest of a remedy.
-pub(super) fn also(next: Option<&Said>) -> String {
+pub(super) fn also(case: &Case<'_, '_>, after: Reason) -> String {
+    rest(next(case, after).as_ref())
+}
+
+/// The same, of what is known already.
+pub(super) fn rest(next: Option<&Said>) -> String {
     next.map_or_else(String::new, |said| format!("; also {}", said.remedy))
 }

@@ -49,7 +49,7 @@ pub(super) fn unmanaged(case: &Case<'_, '_>) -> Option<Said> {
             remedy: format!(
                 "let a Deployment or another controller run it, delete it by hand, or set spec.pods.unmanaged: Evict in \
                  the plan{}",
-                besides::also(besides::next(case, Reason::Unmanaged).as_ref())
+                besides::also(case, Reason::Unmanaged)
             ),
         }
     })
@@ -72,7 +72,7 @@ pub(super) fn local_data(case: &Case<'_, '_>) -> Option<Said> {
         ),
         remedy: format!(
             "set spec.pods.emptyDir: Evict in the plan if that data may be lost{}",
-            besides::also(besides::next(case, Reason::LocalData).as_ref())
+            besides::also(case, Reason::LocalData)
         ),
     })
 }

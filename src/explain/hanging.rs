@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::case::Case;
 use super::collected::{self, Unconfirmed};
 use super::{Patience, words};
-use crate::cluster::{Cluster, Pod, Text};
+use crate::cluster::{Cluster, Deletion, Pod, Text};
 
 /// What keeps a pod that is going.
 pub(super) enum Hang<'a> {
@@ -35,10 +35,15 @@ pub(super) fn why<'a>(
         Some(Unconfirmed::Silent(node)) => Some(Hang::Silent(&node.name)),
         Some(Unconfirmed::OutOfService(_) | Unconfirmed::Orphaned(_)) => kept.then_some(Hang::Finalizers),
         None => {
-            let due = deletion.at.saturating_add(patience.overdue).unwrap_or(Timestamp::MAX);
+            let due = due(deletion, patience);
             (now >= due).then_some(Hang::Overdue(due))
         }
     }
+}
+
+/// From when on a deleted pod is overdue.
+pub(super) fn due(deletion: Deletion, patience: &Patience) -> Timestamp {
+    deletion.at.checked_add(patience.overdue).unwrap_or(Timestamp::MAX)
 }
 
 /// What becomes of a terminating pod, if its kubelet is not the one to say so in time.
@@ -107,7 +112,7 @@ pub(super) fn kubelet(pod: &Pod) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Deletion, Node, Taint};
+    use crate::cluster::{Node, Taint};
 
     /// At the instant when it is to be gone.
     fn fate(cluster: &Cluster, pod: &Pod) -> Option<String> {

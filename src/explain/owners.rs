@@ -63,8 +63,7 @@ impl Owner<'_> {
     pub(super) fn shortage(&self, cluster: &Cluster) -> Option<Shortage> {
         let namespace = &self.pods.first()?.namespace;
         let wants = usize::try_from(self.replicas?).ok()?;
-        let here = cluster.pods_of(&self.uid).filter(|pod| pod.namespace == *namespace);
-        let has = here.filter(|pod| !pod.finished() && !pod.terminating()).count();
+        let has = alive(cluster, namespace, &self.uid).count();
         (has < wants).then_some(Shortage { has, wants })
     }
 }
@@ -84,6 +83,16 @@ impl Shortage {
     pub(super) fn of(self, owner: &Owner<'_>) -> String {
         format!("{} has {} of {} pods", owner.name(), self.has, self.wants)
     }
+}
+
+/// The pods of an owner that are neither finished nor going, whatever budget selects them.
+pub(super) fn alive<'a>(
+    cluster: &'a Cluster,
+    namespace: &'a Text,
+    owner: &str,
+) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let here = cluster.pods_of(owner).filter(move |pod| pod.namespace == *namespace);
+    here.filter(|pod| !pod.finished() && !pod.terminating())
 }
 
 /// Who creates and deletes the pods of an owner.

@@ -11,6 +11,8 @@ use crate::cluster::{Cluster, Oddity, OwnerRef, Pod, Scale, Text};
 
 /// More pods than their owner wants.
 pub(super) struct Surplus {
+    /// The uid of the owner.
+    owner: Text,
     replicas: i32,
     present: usize,
     pub(super) oddity: Oddity,
@@ -23,15 +25,13 @@ pub(super) fn surplus(cluster: &Cluster, namespace: &Text, owner: &OwnerRef) -> 
         (None, Some(Scale::Replicas { replicas, .. })) => *replicas,
         _ => return None,
     };
-    let present = || {
-        let of_owner = cluster.pods_of(&owner.uid).filter(|pod| pod.namespace == *namespace);
-        of_owner.filter(|pod| !pod.finished() && !pod.terminating())
-    };
-    let count = present().count();
-    usize::try_from(replicas).is_ok_and(|replicas| replicas < count).then(|| {
-        let mut pods: Vec<Text> = present().map(|pod| pod.name.clone()).collect();
+    let alive = || owners::alive(cluster, namespace, &owner.uid);
+    let present = alive().count();
+    usize::try_from(replicas).is_ok_and(|replicas| replicas < present).then(|| {
+        let mut pods: Vec<Text> = alive().map(|pod| pod.name.clone()).collect();
         pods.sort();
-        Surplus { replicas, present: count, oddity: Oddity::Surplus { owner: owner.uid.clone(), pods } }
+        let owner = owner.uid.clone();
+        Surplus { owner: owner.clone(), replicas, present, oddity: Oddity::Surplus { owner, pods } }
     })
 }
 
@@ -39,19 +39,19 @@ pub(super) fn surplus(cluster: &Cluster, namespace: &Text, owner: &OwnerRef) -> 
 pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
     let view = case.held()?;
     let owner = case.pod.owner.as_ref()?;
-    let Surplus { replicas, present, oddity } = surplus(case.cluster, &case.pod.namespace, owner)?;
+    let Surplus { replicas, present, oddity, .. } = view.surplus.iter().find(|of| of.owner == owner.uid)?;
     let (own, known_as) = (format!("{} {}", owner.kind, owner.name), owners::known_as(case.cluster, owner));
-    let scaled = if own == known_as { own } else { format!("{own} of {known_as}") };
+    let scaled = if own == known_as { own.clone() } else { format!("{own} of {known_as}") };
     let message = format!(
         "{} {scaled} is scaling down: it wants {} and has {present}; its controller deletes the others itself",
         budget_waits::head(case, view),
-        words::count(replicas, "pod"),
+        words::count(*replicas, "pod"),
     );
     let set = case.cluster.workload(&owner.uid);
     let awaited = set
         .map(|set| ordered::awaited_to_delete(case.cluster, case.now, case.patience, set))
         .unwrap_or_default();
-    Some(match case.lasts(&oddity) {
+    Some(match case.lasts(oddity) {
         _ if !awaited.is_empty() => Said {
             outlook: Outlook::MayClear,
             message: format!(
@@ -63,10 +63,7 @@ pub(super) fn owner_scaling_down(case: &Case<'_, '_>) -> Option<Said> {
         Some(since) => Said {
             outlook: Outlook::MayClear,
             message: format!("{message}, but has deleted none since {} at the latest.", words::at(since)),
-            remedy: format!(
-                "check that {} runs",
-                owners::run_by(case.cluster, &owner.uid, &format!("{} {}", owner.kind, owner.name))
-            ),
+            remedy: format!("check that {} runs", owners::run_by(case.cluster, &owner.uid, &own)),
         },
         None => Said {
             outlook: Outlook::WillClear,

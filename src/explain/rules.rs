@@ -85,7 +85,7 @@ pub(super) fn is_protected(case: &Case<'_, '_>) -> Option<Said> {
             "remove the annotation {} {} be moved, or set spec.pods.protected: Ignore in the plan{}",
             protection.annotation,
             if has_template { "from the pod template once its pods may" } else { "from the pod once it may" },
-            besides::also(next.as_ref())
+            besides::rest(next.as_ref())
         ),
     })
 }
@@ -105,7 +105,7 @@ pub(super) fn awaiting_completion(case: &Case<'_, '_>) -> Option<Said> {
             remedy: if outlook == Outlook::NeverClears {
                 format!(
                     "change the rule of spec.pods.rules or the label {LABEL} that matches it: it never finishes{}",
-                    besides::also(besides::next(case, Reason::AwaitingCompletion).as_ref())
+                    besides::also(case, Reason::AwaitingCompletion)
                 )
             } else {
                 "nothing to change: wait until it has finished, or change the rule that matches it to Evict".to_owned()

@@ -72,7 +72,7 @@ pub(super) fn overdue(case: &Case<'_, '_>) -> Option<Said> {
 /// The deletion of a terminating pod, and from when on it is overdue.
 fn due(case: &Case<'_, '_>) -> Option<(Deletion, Timestamp)> {
     let deletion = case.pod.deletion?;
-    Some((deletion, deletion.at.checked_add(case.patience.overdue).unwrap_or(Timestamp::MAX)))
+    Some((deletion, hanging::due(deletion, case.patience)))
 }
 
 /// The server refuses every eviction in the namespace.

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::owners::{self, Owner, Shortage};
-use super::{Patience, Standing, hanging, ordered, replacements};
+use super::replacements::{self, Surplus};
+use super::{Patience, Standing, hanging, ordered};
 use crate::budget::{self, Numbers};
 use crate::cluster::{Cluster, ContainerTrouble, Oddity, OwnerRef, Pdb, Pod, Scale, Text};
 
@@ -32,7 +33,7 @@ pub(super) struct View<'a> {
     /// gone.
     pub(super) hanging: Vec<&'a Pod>,
     /// The owners that have more pods than they want.
-    surplus: Vec<Oddity>,
+    pub(super) surplus: Vec<Surplus>,
     /// How many of its pods take more than time to be back, for whatever reasons.
     lost: usize,
 }
@@ -97,8 +98,8 @@ impl<'a> View<'a> {
     }
 
     fn lost(&self, cluster: &Cluster, now: Timestamp, patience: &Patience) -> usize {
-        let creates_none = |(index, owner): &(usize, &Owner<'_>)| {
-            let short = self.short.iter().filter(|short| short.owner == *index);
+        let creates_none = |index: usize, owner: &Owner<'_>| {
+            let short = self.short.iter().filter(|short| short.owner == index);
             let mut since = short.filter_map(|short| cluster.oddities.since(&short.oddity));
             owner.failure.is_some()
                 || since.any(|since| now.duration_since(since) >= patience.stale)
@@ -106,22 +107,22 @@ impl<'a> View<'a> {
                     .workload(&owner.uid)
                     .is_some_and(|set| ordered::creates_none(cluster, now, patience, set))
         };
-        let stuck: Vec<&Owner<'_>> =
-            self.owners.iter().enumerate().filter(creates_none).map(|(_, owner)| owner).collect();
-        let missing = stuck.iter().filter_map(|owner| owner.shortage(cluster)).map(Shortage::lacking);
-        // What is going is among what such an owner lacks.
-        let counted = |pod: &&&Pod| {
-            let of = |owner: &&&Owner<'_>| pod.owner.as_ref().is_some_and(|of| of.uid == owner.uid);
-            stuck.iter().find(of).is_some_and(|owner| owner.shortage(cluster).is_some())
+        let stuck = |(index, owner): (usize, &Owner<'_>)| {
+            let shortage = owner.shortage(cluster)?;
+            creates_none(index, owner).then(|| (owner.uid.clone(), shortage.lacking()))
         };
+        let stuck: BTreeMap<Text, usize> = self.owners.iter().enumerate().filter_map(stuck).collect();
+        // What is going is among what such an owner lacks.
+        let counted = |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| stuck.contains_key(&owner.uid));
         let hanging = self.hanging.iter().filter(|pod| !counted(pod)).count();
         let others = hanging + self.perhaps_not_replaced(cluster).len();
-        missing.sum::<usize>() + others + self.away.unschedulable.len() + self.away.unready.len()
+        stuck.values().sum::<usize>() + others + self.away.unschedulable.len() + self.away.unready.len()
     }
 
     /// What should not last.
     pub(super) fn oddities(&self) -> impl Iterator<Item = &Oddity> {
-        self.stale.iter().chain(self.short.iter().map(|short| &short.oddity)).chain(&self.surplus)
+        let short = self.short.iter().map(|short| &short.oddity);
+        self.stale.iter().chain(short).chain(self.surplus.iter().map(|surplus| &surplus.oddity))
     }
 
     /// Its pods that are going and of which nobody says whether others will come for them: their owner has no scale. A
@@ -201,13 +202,13 @@ fn short(cluster: &Cluster, owners: &[Owner<'_>], away: &Away<'_>) -> Vec<Short>
 }
 
 /// The owners of its pods that want fewer than there are.
-fn surplus(cluster: &Cluster, budget: &Pdb) -> Vec<Oddity> {
+fn surplus(cluster: &Cluster, budget: &Pdb) -> Vec<Surplus> {
     let owners: BTreeMap<&Text, &OwnerRef> = budget::selected(cluster, budget)
         .filter_map(|pod| pod.owner.as_deref())
         .map(|owner| (&owner.uid, owner))
         .collect();
     let of = |owner: &OwnerRef| replacements::surplus(cluster, &budget.namespace, owner);
-    owners.into_values().filter_map(of).map(|surplus| surplus.oddity).collect()
+    owners.into_values().filter_map(of).collect()
 }
 
 fn let_go(cluster: &Cluster, now: Timestamp, budget: &Pdb, pod: &Pod) -> bool {
